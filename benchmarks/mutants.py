@@ -77,7 +77,7 @@ def _short(node: ast.AST) -> str:
 
 
 def changes_of(node: ast.AST) -> Iterator[Callable[[Any], None]]:
-    """Yield what may be done to a node."""
+    """Yield the changes that can be made to a node."""
     match node:
         case ast.Compare(ops=[how]) if type(how) in SWAPPED:
             yield lambda place: setattr(place, "ops", [SWAPPED[type(how)]()])
@@ -169,7 +169,7 @@ def tests_of_lines(path: str, tests: Sequence[str]) -> dict[int, list[str]]:
 
 
 def play(path: str, mutant: Mutant, tests: Sequence[str]) -> int:
-    """Run tests with the change; returns pytest's exit code."""
+    """Run tests with the change; return pytest's exit code."""
     sys.meta_path.insert(0, Changed(path, mutant.tree))
     return int(pytest.main([*OPTIONS.split(), *tests]))
 

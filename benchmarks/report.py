@@ -100,7 +100,7 @@ def _cells(run: Measurement, measurements: Sequence[Measurement]) -> list[str]:
 
 
 def cpu_ratio(run: Measurement, measurements: Sequence[Measurement], peer: str) -> float | None:
-    """Return the CPU of a run over that of a peer in the same scenario; None: the peer was not measured."""
+    """Return the CPU of a run over that of a peer in the same scenario; None if the peer was not measured."""
     other = typical(measurements, run.scenario, peer)
     return run.cpu / other.cpu if other else None
 

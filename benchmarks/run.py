@@ -69,7 +69,7 @@ def our_command(rows: Path, scenario: Scenario) -> list[str]:
 def our_environment(
     rows: Path, scenario: Scenario, service: FakeService, server: OwnServer
 ) -> dict[str, str]:
-    """Return all settings: nothing of the caller's own environment but the search path."""
+    """Return all settings, with nothing of the caller's own environment but the search path."""
     home = rows.parent / "home"
     home.mkdir()
     return {
@@ -84,7 +84,7 @@ def our_environment(
 
 
 def find_fault(usage: Usage, score: dict[str, int], scenario: Scenario) -> str:
-    """Return why a run's figures are worth nothing: it did not do its job. Empty: it did."""
+    """Return why a run's figures are worthless, as it did not do its job; empty if it did."""
     if usage.code != 0:
         return f"ended with {usage.code}: {usage.output.strip()[-600:]}"
     if score["jobs"] != 2 * scenario.rows or score["unseen"]:

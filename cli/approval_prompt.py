@@ -37,7 +37,7 @@ def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = 
     is_asked = asks and proposal.to_buy and (is_paid or preview.plan.refused())
     if not is_asked or approval.current_approval(settings, proposal):
         return True
-    # Loads pandas, which is there: the rows were checked.
+    # This needs pandas, which is loaded already: the rows were checked.
     from patternmill.tables.report import cause_lines
 
     echo_lines(plan_lines(preview) if is_paid else cause_lines(preview.checked))
@@ -51,7 +51,7 @@ def agreed(spec: RunSpec, preview: Preview, digest: str | None, *, asks: bool = 
 
 
 def is_paid_for(settings: Settings) -> bool:
-    """Return whether what is made costs money: not by the embedded studio."""
+    """Return whether making things costs money, which it does not at the embedded studio."""
     return settings.service is not None and not settings.embedded
 
 

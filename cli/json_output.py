@@ -74,7 +74,7 @@ def text_of(sections: Mapping[str, Iterable[Part]]) -> str:
 
 
 def write_before_exit(exit_code: int) -> None:
-    """Write the object, where there is one; to be called, too, where the process ends without returning."""
+    """Write the object, if there is one; call this, too, before the process ends without returning."""
     if _output.stream is not None:
         report = to_jsonable_python({"schema_version": _VERSION, "exit_code": exit_code, **_output.fields})
         text = visible_lines(json.dumps(report, ensure_ascii=False, indent=2))
@@ -83,7 +83,7 @@ def write_before_exit(exit_code: int) -> None:
 
 
 def utc(at: float | None) -> datetime | None:
-    """Return a time that is in Unix seconds."""
+    """Return the time of these Unix seconds, or None for None."""
     return datetime.fromtimestamp(at, UTC) if at is not None else None
 
 

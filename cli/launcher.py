@@ -1,8 +1,8 @@
 """Takes a run from the command line to its end: a first look, a person's agreement, the flow, the summary.
 
-`run_request` is the way: it reads the file, looks (checks and plans, and writes nothing), asks, and runs. Where
-something is to be made or followed, the flow checks and plans again in this process, with the file as it was read,
-shown by a Prefect server.
+`run_request` reads the file, takes a first look (checks and plans, and writes nothing), asks, and runs. If there is
+something to make or to follow, the flow checks and plans again in this process, with the file as it was read, and a
+Prefect server shows it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def run_request(
     launch = Launch(request, spec)
     with launch.connection as connection:
         if _is_first(spec):
-            # It has something to do: its server starts meanwhile.
+            # The first run of a catalog has something to do, so its server starts in the meantime.
             connection.start()
         with available_service(spec.settings) as settings:
             launch.look(replace(spec, settings=settings), questions)
@@ -122,7 +122,7 @@ class Launch:
         #: Whether a person has read why rows are refused.
         self.told_of_refused = False
         self._request = request
-        #: Whether the Prefect UI shows it.
+        #: Whether the Prefect UI shows the run.
         self._is_shown = False
         self._state_message = ""
         self._flow_run_id: str | None = None
@@ -181,7 +181,7 @@ class Launch:
                 raise
 
     async def _flow_to_run(self) -> Flow[..., Any] | None:
-        """Return the flow once a Prefect server answers; None: none does. Raises ConfigurationError for a rejection."""
+        """Return the flow once a Prefect server answers, else None. Raises ConfigurationError if it rejects us."""
         reaching = asyncio.create_task(asyncio.to_thread(self._reach_server))
         if not (await asyncio.wait({reaching}, timeout=_SLOW_START))[0]:
             self.display.step("Waiting for the Prefect server …")
@@ -224,7 +224,7 @@ class Launch:
         await self._read_state(state)
 
     async def _read_state(self, state: State[Any]) -> None:
-        """Read the state of a flow that has no run, or no results of it. Raises what kept a run from ending."""
+        """Read the state of a flow that has no run, or a run without results. Raises what kept a run from ending."""
         message = state.message or state.name or ""
         if self.begun is None or self.begun.ending is None:
             if state.is_failed() or state.is_crashed():
@@ -239,20 +239,20 @@ class Launch:
 
     def _on_begin(self, run: Run) -> None:
         if self._is_stopping:
-            # A signal came before, and is ending the process.
+            # A signal came first, and is ending the process.
             raise PatternmillError("Ended before anything was bought.", code="stopped")
         self.begun = self.display.run = run
         if run.spec.origin is not None:
             self.display.print(origin_note(source_name(run.spec.source), run.spec.origin))
 
     def _is_finished(self) -> bool:
-        """Return whether it has its results, or cannot have them: only the Prefect server is waited for."""
+        """Return whether the run has its results, or cannot have them: only the Prefect server is left to wait for."""
         return self.begun is not None and bool(self.begun.results or self.begun.unpublished)
 
     def on_signal(self, reason: str) -> None:
         """Drain the run at the first signal; end the process at once at a second, or before the run has begun.
 
-        Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
+        Once the results are written, only the Prefect server is left to wait for, so the run's own end is shown.
         """
         run = self.begun
         if run is not None and run.results is not None:
@@ -303,7 +303,7 @@ class Launch:
         return {**dict(RunSummary.of(run, lines[0])), "causes": causes, **error}
 
     def _complete_record(self, running: Future[None]) -> None:
-        """Wait, after all is printed, until the Prefect UI has the run's end and its record. Ctrl-C waits no longer."""
+        """Wait, after all is printed, until the Prefect UI has the run's end and its record. Ctrl-C ends the wait."""
         steps.clear()
         if self._is_shown:
             self.display.step("Completing the run's page in the Prefect UI …")

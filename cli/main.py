@@ -134,7 +134,7 @@ def patternmill() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, whose callback returns its exit code, and end the process with it."""
     prepare_streams()
-    # As Ctrl-C, until a run is there to be stopped: what was started is ended, and the exit code is that of a stop.
+    # SIGTERM acts as Ctrl-C until there is a run to stop: what was started is ended, with the exit code of a stop.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     collect_rarely()
     code = run(arguments)

@@ -25,7 +25,7 @@ _KEYS = "Enter: the value in brackets, or skip. Ctrl-C: skip the rest."
 
 
 class MappingQuestions:
-    """The questions about a sheet: each is asked once, and its answer is written into the mapping."""
+    """The questions about a sheet: each is asked once, and its reply is written into the mapping."""
 
     def __init__(self, *, takes_certain: bool) -> None:
         """Ask on a terminal, or else write (`takes_certain`) what can mean nothing else, without asking."""
@@ -59,7 +59,7 @@ class MappingQuestions:
         return self.read(answered) if answered is not None else None
 
     def _answered(self, spec: RunSpec, *rounds: Sequence[Question]) -> RunSpec | None:
-        """Ask the first questions that anybody answers, and write the answers; None, and what is left, without any."""
+        """Ask round by round until one has replies, and write them; without any, print what is left, return None."""
         for questions in rounds:
             new = [question for question in questions if (question.section, question.name) not in self._asked]
             self._asked.update((question.section, question.name) for question in new)

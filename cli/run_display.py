@@ -32,7 +32,7 @@ class Display:
     """Shows a run as it goes on, from a thread, so that a busy event loop does not freeze it."""
 
     def __init__(self) -> None:
-        #: Once it has begun.
+        #: The run, once it has begun.
         self.run: Run | None = None
         #: What is being done before and after the rows are driven.
         self.doing = ""
@@ -128,7 +128,7 @@ def ending_lines(
 
 
 def _unfinished_lines(run: Run, ending: RunEnding, command: str) -> Iterator[str]:
-    """Yield the command that goes on with what did not finish; no run goes on with what waits for a person."""
+    """Yield the command that resumes what did not finish; no run resumes what waits for a person."""
     if ending.to_decide:
         request = plural(ending.to_decide, "request")
         yield f"To decide, as no run resends {request}: {typed('patternmill settle')}"

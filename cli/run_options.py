@@ -1,4 +1,4 @@
-"""Verbs, their options made from the fields of their requests, and the question which catalog is meant."""
+"""Verbs, their options made from the fields of their requests, and the question of which catalog is meant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXITS_OF_RUNS = (
     "Exit codes: 0 every row has its product; 3 completed with failures, or something waits for a person; 2 refused "
     "before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted."
 )
-#: What pydantic says of a name is the pattern that it does not match.
+#: What a field must be, where pydantic would only name the pattern that it does not match.
 _EXPECTATIONS = {
     "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
     "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
@@ -62,8 +62,8 @@ def verb(
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a verb of a function; where it needs one of several catalogs, it offers the choice on a terminal.
 
-    `model`: its request, which the function gets as `request`; fields that are no arguments or options of the function
-    become options, but for those that it is to be `without`. `approves`: it takes a plan's digest as `approve`.
+    `model`: its request, which the function gets as `request`; its fields become options, except for those in
+    `without` and the function's own arguments and options. `approves`: it takes a plan's digest as `approve`.
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:
@@ -71,7 +71,7 @@ def verb(
             work = partial(_run, function, model, options)
             return write_json(work) if as_json else work()
 
-        # As its decorators have left them.
+        # The arguments and options that its decorators have declared.
         params: list[click.Parameter] = [*reversed(getattr(function, "__click_params__", ()))]
         if model is not None:
             params += _options(model, {*without, *(param.name for param in params)})

@@ -38,7 +38,7 @@ class EmbeddedStudio(SharedProcess):
     title = "The embedded studio"
     remedy = "set PATTERNMILL_STUDIO_URL to a service."
 
-    #: Known once it is ready. Ends with the version segment, as PATTERNMILL_STUDIO_URL does.
+    #: The address, known once it is ready. It ends with the version segment, as PATTERNMILL_STUDIO_URL does.
     url: str
     key: SecretStr
 
@@ -108,7 +108,7 @@ def offer_and_extras(spec: RunSpec, file: Catalog) -> tuple[Offer, Extras]:
     if spec.settings.studio_url is None:
         from studio.models import MODELS
 
-        # It has every operation.
+        # The embedded studio has every operation.
         models = Offer(tuple(Category(model.model_id, model.name) for model in MODELS), note=None)
         references = file.texts_in(file.columns.named.get("reference"))
         return offer, Extras(models, read_pictures(spec, references))

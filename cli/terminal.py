@@ -62,17 +62,17 @@ class Steps:
 
 
 def _write(text: str) -> None:
-    # Not by click, which may remove the control characters.
+    # This is not left to click, which may remove the control characters.
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
 #: The steps of this process.
 steps = Steps()
-#: False for a program that reads JSON: it is asked nothing.
+#: Whether questions may be asked: never when the output is JSON for a program.
 asks: ContextVar[bool] = ContextVar("asks", default=True)
 
-#: Raised before anything is spent; a service that stops a run later is that run's outcome.
+#: The errors that are raised before anything is spent; if a service stops a run later, that is the run's outcome.
 _NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
 
 
@@ -91,8 +91,8 @@ class _Output(io.FileIO):
 def prepare_streams() -> None:
     """Keep a standard stream that is closed, now or later, from changing what the command does.
 
-    Otherwise the next file to be opened would get the number of a stream that the caller closed, and what is written
-    there.
+    Otherwise the next file to be opened would get the number of a stream that the caller closed, and would receive what
+    is written there.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -147,7 +147,7 @@ def confirmed(question: str, refusal: str) -> bool:
 
 
 def said_yes(question: str, *, default: bool = False) -> bool:
-    """Return whether a person says yes; `default` is what Enter says."""
+    """Return whether a person says yes; `default` is what Enter means."""
     steps.clear()
     return click.confirm(question, default=default)
 

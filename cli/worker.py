@@ -28,7 +28,7 @@ from prefect_host import client_settings
 from prefect_host.client_settings import POOL, WORKER_FOLDER
 from prefect_host.server_facts import facts_at
 
-#: A run that is stopped drains for 18 seconds, and then writes its results.
+#: Seconds in which stopped runs have to end: a run drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.3
 
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.3
 def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = False) -> None:
     """Run what the server of PREFECT_API_URL has for our pool, until a signal; `limit`: the most runs at once.
 
-    `with_parent`: until standard input ends, too. Raises PatternmillError when it ends by itself.
+    `with_parent`: it also stops when standard input ends. Raises PatternmillError when it ends by itself.
     """
     with suppress(OSError):
         make_home(settings.home)
@@ -45,17 +45,17 @@ def serve_worker(settings: Settings, limit: int | None, *, with_parent: bool = F
     echo(f"A worker for {plural(limit, 'run') if limit else 'any number of runs'} at once.")
     for fact in own_facts(settings, Path(os.environ[WORKER_FOLDER])):
         echo_lines(fact.lines)
-    # `up` registers the deployments meanwhile.
+    # Not under `up`, which is still registering the deployments.
     for fact in facts_at(url) if not with_parent else ():
         if fact.about != "workers":  # this one is not online yet
             echo_lines(fact.lines)
-    # Not from the folder that a run begins in.
+    # Keeps a run from importing modules from the folder that it begins in.
     os.environ["PYTHONSAFEPATH"] = "1"
     asyncio.run(_serve(settings, limit, with_parent=with_parent))
 
 
 async def _serve(settings: Settings, limit: int | None, *, with_parent: bool) -> None:
-    # Not before the server is known: Prefect reads its address as it is imported.
+    # Imported only once the server is known: Prefect reads its address as it is imported.
     from prefect_host.process_worker import DrainingWorker
     from tasks.crashed_runs import watch_for_crashes
 
@@ -66,14 +66,14 @@ async def _serve(settings: Settings, limit: int | None, *, with_parent: bool) ->
     if with_parent:
         loop.add_reader(sys.stdin.fileno(), _read_lifeline, loop, stop)
     worker = DrainingWorker(stop, name=f"{gethostname()} {os.getpid()}", work_pool_name=POOL, limit=limit)
-    # At /health, where its port is named: whether it still asks for runs.
+    # Where a port is set, /health there tells whether the worker still asks for runs.
     has_health = "PREFECT_WORKER_WEBSERVER_PORT" in os.environ
     working = asyncio.create_task(worker.start(with_healthcheck=has_health, printer=echo))
     stopped = asyncio.create_task(stop.wait())
     watching = asyncio.create_task(watch_for_crashes(settings, echo))
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
     by_itself = working.done() and not stop.is_set()
-    # Also when Prefect's worker has ended by itself: what it left running has nobody else to stop it.
+    # The runs are ended even if Prefect's worker has ended by itself: nobody else would stop them.
     await _end_runs()
     for task in (working, stopped, watching):
         task.cancel()

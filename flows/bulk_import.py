@@ -51,7 +51,7 @@ async def bulk_import(
 
 
 async def run_import(request: ImportRequest) -> RunSummary:
-    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
     return await summary_of(bulk_import, request)
 
 

@@ -36,5 +36,5 @@ async def catalog_refresh(
 
 
 async def run_refresh(request: RefreshRequest) -> RunSummary:
-    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
     return await summary_of(catalog_refresh, request)

@@ -35,5 +35,5 @@ async def remake_patterns(
 
 
 async def run_remake(request: RemakeRequest) -> RunSummary:
-    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
     return await summary_of(remake_patterns, request)

@@ -39,5 +39,5 @@ async def retry_failed(
 
 
 async def run_retry(request: RetryRequest) -> RunSummary:
-    """Run the flow, and return what came of it, also where rows failed. Raises PatternmillError for a refusal."""
+    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
     return await summary_of(retry_failed, request)

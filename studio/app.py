@@ -48,7 +48,7 @@ def build_app(
     *,
     draws_ahead: bool = False,
 ) -> Starlette:
-    """Return the application. `keys` are bearer keys that may ask, next to those that are stored."""
+    """Return the application. `keys` are bearer keys that are accepted besides the stored ones."""
     known = Keys(service.store, keys)
 
     @asynccontextmanager
@@ -75,7 +75,7 @@ def build_app(
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """Answer whatever goes wrong in the studio's own shape, without a trace of its insides."""
+    """Answer any error in the studio's own shape, without a trace of its internals."""
     failed = Refusal(500, "internal_error", "The studio failed to answer.")
     refusal = error if isinstance(error, Refusal) else failed
     if request.url.path.startswith(PAGES):

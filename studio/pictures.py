@@ -120,6 +120,6 @@ def _order(subject: Subject) -> dict[str, Any]:
 
 
 def _name(order: dict[str, Any]) -> str:
-    """Return the same for the same picture, whichever job asks for it."""
+    """Return a name that is the same for the same picture, whichever job asks for it."""
     what = json.dumps([DRAWING, order], sort_keys=True)
     return hashlib.sha256(what.encode()).hexdigest()[:32]

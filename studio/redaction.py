@@ -30,7 +30,7 @@ ASSIGNED = re.compile(
 
 
 def redact(value: Any) -> Any:
-    """Return the JSON value without them, at any depth."""
+    """Return the JSON value without query strings, API keys and credential fields, at any depth."""
     if isinstance(value, dict):
         return {redact_text(key): redact(one) for key, one in value.items() if not FIELD.search(key)}
     if isinstance(value, list):

@@ -57,7 +57,7 @@ class Options(argparse.Namespace):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until stopped. 0: stopped as asked; 2: could not start."""
+    """Serve until stopped; return 0 when stopped as asked, 2 when it could not start."""
     options = read_options(argv)
     try:
         unfired = asyncio.run(serve(options))
@@ -131,7 +131,7 @@ def _sole_user(home: Path) -> Iterator[None]:
 
 
 async def serve(options: Options) -> list[str]:
-    """Serve until stopped, and say where once it listens; the faults that did not fire as expected.
+    """Serve until stopped, and say where once it listens; return the faults that did not fire as expected.
 
     Raises StartRefused and OtherSchema.
     """

@@ -130,12 +130,12 @@ class ClockHandle(_Handle):
         return _instant(self._studio.control("faults"))
 
     def advance(self, time: timedelta | float) -> datetime:
-        """Move it by this time, or so many seconds; where it is then."""
+        """Move it by this time, or so many seconds; return where it is then."""
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         return _instant(self._studio.control("clock/advance", seconds=seconds))
 
     def advance_to_next_job_end(self) -> bool:
-        """Return whether a job was running that ends."""
+        """Move it to the next end of a running job; return False if none is going to end."""
         return bool(self._studio.control("clock/next-job-end")["moved"])
 
 

@@ -49,7 +49,7 @@ def imports(trees: Trees) -> dict[str, set[str]]:
 
 
 def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
-    """Return the modules of a cycle of imports in their order; empty: there is none."""
+    """Return the modules of a cycle of imports in their order; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

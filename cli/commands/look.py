@@ -51,7 +51,7 @@ def command(run: str, environment: str | None, host: str | None) -> int:
     settings = load_settings(environment, unknown_too=True)
     with open_ledger(settings, must_exist=True) as ledger:
         record = _meant(ledger, run, environment)
-    # A new port each time: what somebody else served at an earlier one since may still run in the browser.
+    # The port is new each time: a page that somebody else has since served at an earlier one may still be open.
     doors = [Door(bound_socket()), *([network_door(host)] if host else [])]
     with available_service(settings) as available:
         viewed = ViewedRun(settings, record, source_of(available))

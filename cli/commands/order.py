@@ -34,9 +34,9 @@ from patternmill.text import duration, shown
 if TYPE_CHECKING:
     from patternmill.orders.ordering import Ordering
 
-#: How long an order at the embedded studio is followed on a terminal: its page ends with the command.
+#: The time for which an order at the embedded studio is followed on a terminal: its page ends with the command.
 _EMBEDDED_WAIT = "1h"
-#: How many paid orders `--refresh` asks about, the latest ones.
+#: The number of paid orders, the latest ones, that `--refresh` asks about.
 _LATEST = 20
 
 
@@ -131,7 +131,7 @@ def _fields(record: CheckoutRecord) -> dict[str, object]:
 
 @asynccontextmanager
 async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
-    """Say once that the service does not answer well, instead of nothing for as long as it is tried."""
+    """Say once that the service does not answer well, rather than stay silent for as long as it is retried."""
 
     async def notice() -> None:
         while not work.waiting:  # noqa: ASYNC110 - a notice for people, about nothing that could be awaited
@@ -193,7 +193,7 @@ async def _ask_about(work: Ordering, records: list[CheckoutRecord], parts: list[
 
 
 def _with_service(environment: str, steps: Callable[[Ordering], Awaitable[int]]) -> int:
-    """Take steps of an order at the service of an environment."""
+    """Run the steps of an order at the service of an environment; return the exit code."""
     from patternmill.orders.ordering import Ordering
 
     async def main(settings: Settings) -> int:

@@ -14,7 +14,7 @@ from patternmill.runs import lease
 from patternmill.settings import read_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
-# What limits a pause; without them it is everything.
+# The options that limit a pause, which otherwise stops everything.
 _catalog = click.option("--catalog", default="", help="Only this catalog, with its orders.")
 _environment = click.option(
     "--environment", default="", help="Only this environment: staging, production, ..."

@@ -242,7 +242,7 @@ def _step(what: str, command: str) -> Part:
 
 
 def _holder_state(lease: Lease) -> str:
-    """Return whether the process that holds a lease lives; that of another machine cannot be seen."""
+    """Return the state of the process that holds a lease; one on another machine cannot be seen."""
     holder = holder_of(lease)
     process = f"process {holder['pid']}"
     if is_free(lease):

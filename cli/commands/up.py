@@ -99,7 +99,7 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 @contextmanager
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     """Yield the environment of the worker and its runs, with the settings of this folder's file and a service."""
-    # The worker is in another folder, and would read the file there: without the limits and prices of this one.
+    # The worker runs in another folder and would read the file there, without the limits and prices of this one.
     here = in_force(set_variables(os.environ), read_env_file())
     environment = {
         **os.environ,
@@ -141,7 +141,7 @@ def _worker(
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a module of ours out of the reach of Ctrl-C: this process ends it in order, and leaves no half work."""
+    """Start one of our modules out of reach of Ctrl-C: this process ends it in order, with no work half done."""
     program = [sys.executable, "-P", "-m", *command]
     return shared_process.start_process(
         program, cwd=_CHECKOUT, env=dict(environment), start_new_session=True, **options
@@ -152,7 +152,7 @@ def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
     """Let the runs drain; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
         echo("Stopping: runs drain, and write their results. A second Ctrl-C stops at once.")
-    # If no signal led here, the first one ends the runs.
+    # If no signal led here, the first one ends the runs at once.
     most = min(stop.count, 1)
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()

@@ -34,13 +34,13 @@ def strength(colour: Colour) -> float:
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """Return `share` of `other` in `one`."""
+    """Return `one` mixed with a `share` of `other`."""
     red, green, blue = (a + (b - a) * share for a, b in zip(_parts(one), _parts(other), strict=True))
     return _hex(red, green, blue)
 
 
 def shift(colour: Colour, lighter: float, stronger: float = 1) -> Colour:
-    """Return the colour `lighter` by a part of the whole range, its saturation multiplied."""
+    """Return the colour made `lighter` by a share of the whole range, with its saturation multiplied."""
     turn, light, saturation = colorsys.rgb_to_hls(*_parts(colour))
     return _hex(
         *colorsys.hls_to_rgb(turn, min(1.0, max(0.0, light + lighter)), min(1.0, saturation * stronger))

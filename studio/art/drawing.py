@@ -1,6 +1,6 @@
 """The drawing process: reads orders from standard input, one JSON object a line, and writes pictures as files.
 
-It answers each order with one line, and ends when its input does, so that it never outlives who started it.
+It answers each order with one line, and ends when its input does, so that it never outlives its parent.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Pen:
         return fill(path, colour)
 
     def _wash(self, colour: Colour) -> str:
-        """Return the name of a gradient: pigment gathers on one side of a shape."""
+        """Return the name of a gradient, which looks as if pigment gathers on one side of a shape."""
         name, stop = f"wash{colour[1:]}", f'<stop stop-color="{colour}" stop-opacity='
         stops = f'{stop}".42"/>{stop}".72" offset=".6"/>{stop}".95" offset="1"/>'
         self.defs[name] = f'<linearGradient id="{name}" x2=".7" y2="1">{stops}</linearGradient>'

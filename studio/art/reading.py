@@ -89,7 +89,7 @@ def _fold(text: str) -> str:
 
 
 def _stem(token: str, known: Collection[str]) -> str | None:
-    """Return the word that is known, of which the token may be a plural or have the ending of an adjective."""
+    """Return the known word of which the token is the plural, or a form with the ending of an adjective."""
     stems = (token.removesuffix(ending) for ending in ("", "en", "er", "es", "em", "e", "n", "s"))
     return next((stem for stem in stems if stem in known), None)
 
@@ -99,7 +99,7 @@ def _motif(token: str) -> str | None:
 
 
 def _is_colour(word: Word) -> bool:
-    """Tell whether a word is a colour here, which may be a motif elsewhere: `lemon dots`, `on lavender`."""
+    """Return whether a word is a colour here, though it may be a motif elsewhere: `lemon dots`, `on lavender`."""
     before, token, after = word
     if colour_of(token) is None or (_motif(token) and words.PARTS.match(after)):
         return False

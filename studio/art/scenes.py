@@ -39,7 +39,7 @@ def _band(sheet: Sheet, top: float, depth: float) -> None:
 
 
 def draw_garden(sheet: Sheet) -> None:
-    """Draw the leading motif in a half drop or tossed, all others and what goes with them between."""
+    """Draw the leading motif in a half drop or tossed, with all others and what goes with them in between."""
     dice, (lead, *others) = sheet.dice, sheet.recipe.motifs
     branched, size = lead in ON_BRANCHES, sheet.recipe.size
     fillers = [name for name in others or ("flower", "twig") if name != lead] + ["twig"] * branched

@@ -30,7 +30,7 @@ class Sheet:
         self._motifs: dict[tuple[str, str, Colour | None], str] = {}
 
     def motif(self, name: str, thing: str | None = None, main: Colour | None = None) -> str:
-        """Return a hand-drawn motif in the colours of a thing, by default of its own; `main` is another main colour."""
+        """Return a hand-drawn motif in the colours of a thing, by default its own; `main` is another main colour."""
         key = name, thing or name, main
         if key not in self._motifs:
             inks = self.palette.parts(thing or name, main)
@@ -44,7 +44,7 @@ class Sheet:
     def stamp(
         self, drawing: str, spot: Spot, angle: float = 0, scale: float = 1, *, flip: bool = False
     ) -> None:
-        """Add a drawing, which reaches at most half over its spot's radius. What crosses an edge comes in opposite."""
+        """Add a drawing, which reaches at most half over its spot's radius. What crosses an edge continues opposite."""
         name = self._names.setdefault(drawing, f"d{len(self._names)}")
         for x in _images(spot[0], 1.5 * spot[2]):
             for y in _images(spot[1], 1.5 * spot[2]):

@@ -90,7 +90,7 @@ class Control:
         return {}
 
     def _next_job_end(self, body: Value) -> Answer:
-        """Return when the next job ends, leaving out jobs that never do."""
+        """Move the clock to the next end of a job, leaving out jobs that never end; return whether it moved."""
         self._check_clock()
         clock = self._instruments.clock
         end = self._service.store.jobs.next_end(clock(), clock() + NEVER / 2)
@@ -125,7 +125,7 @@ class Control:
 
 
 def write_control_file(home: Path, url: str) -> str:
-    """Write where the control interface is; its key, which is made once for each home."""
+    """Write where the control interface is; return its key, which is made once for each home."""
     path = home / CONTROL_FILE
     key = f"control_{secrets.token_urlsafe(32)}"
     if path.exists():

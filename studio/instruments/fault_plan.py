@@ -118,7 +118,7 @@ class Fault(Value):
 
     @property
     def operations(self) -> frozenset[str]:
-        """Return what `on` stands for: an operation, several, or nothing."""
+        """Return the operations that `on` stands for: one, several, or none."""
         return GROUPS.get(self.on, frozenset({self.on}) & ALL)
 
     @property
@@ -127,7 +127,7 @@ class Fault(Value):
 
     @property
     def expected(self) -> int:
-        """Return how often it has to fire at least to have been of use."""
+        """Return the least number of times that it has to fire to have been of use."""
         return len(set(self.nth)) if self.nth else self.first or 1
 
     def fits(self, call: Call) -> bool:
@@ -175,7 +175,7 @@ class FaultPlan(Value):
 
     @property
     def named(self) -> tuple[Fault, ...]:
-        """All faults; one without a name has its number, operation and effect for a name."""
+        """Return all faults; one without a name is named by its number, operation and effect."""
         return tuple(
             fault.model_copy(update={"name": fault.name or f"{number} {fault.on} {fault.effect.kind}"})
             for number, fault in enumerate(self.faults, start=1)

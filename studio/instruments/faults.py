@@ -29,7 +29,7 @@ class Faults:
         self.reload()
 
     def reload(self) -> None:
-        """Go on from what is stored: the state may be another one now."""
+        """Continue from what is stored, as the state may have been replaced."""
         settings = self._store.settings
         stored = settings.get(FAULTS)
         plan = self._start if stored is None else FaultPlan.model_validate_json(stored)
@@ -47,7 +47,7 @@ class Faults:
         self.reload()
 
     def on_exchange(self, caller: Caller, body: Mapping[str, object]) -> Effect | None:
-        """Return the effect of the fault that fires on this call. All that it fits count it."""
+        """Return the effect of the fault that fires on this call. Every fault that the call fits counts it."""
         return self._first([fault for fault in self._faults if not fault.on_job], caller, body)
 
     def fate_of(self, body: CreateBody, caller: Caller) -> Fate:

@@ -20,7 +20,7 @@ ClockChoice = str | datetime
 
 
 class StudioClock:
-    """Called, it is the present instant, in UTC. A manual clock stands still also over a restart."""
+    """A clock that returns the present instant in UTC when called. A manual one stands still over a restart, too."""
 
     def __init__(self, settings: Settings, choice: ClockChoice) -> None:
         self._settings = settings
@@ -32,7 +32,7 @@ class StudioClock:
         return self._now if self.is_manual else datetime.now(UTC)
 
     def reload(self) -> None:
-        """Go on from what is stored: the state may be another one now."""
+        """Continue from what is stored, as the state may have been replaced."""
         self._now = self._start or datetime.now(UTC).replace(microsecond=0)
         stored = self._settings.get(CLOCK)
         if stored is not None:
@@ -69,13 +69,13 @@ class Instruments:
         self.faults = Faults(store, plan)
 
     def reload(self) -> None:
-        """Go on from what another state has, or from the start."""
+        """Continue from what another state has, or start anew."""
         self._store.settings.set(START, self._start)
         self.clock.reload()
         self.faults.reload()
 
     def _forget_other_start(self) -> None:
-        """Make a studio that is started in another way than before what its options say."""
+        """Forget clock, faults and counts of a studio that was started with other options before."""
         settings = self._store.settings
         if settings.get(START) not in (None, self._start):
             for name in (CLOCK, FAULTS, COUNTS):

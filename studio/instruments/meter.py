@@ -44,7 +44,7 @@ SHOWN = ("account", "operation", "requestId", "objectId", "what", "amount")
 
 @dataclass(frozen=True)
 class Purchase:
-    """Something that was paid for; `content` is the same for the same body under whatever requestId."""
+    """Something that was paid for; `content` is the same for the same body under any requestId."""
 
     shown: dict[str, Any]
     content: str

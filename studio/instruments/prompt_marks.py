@@ -33,7 +33,7 @@ def pattern_failure(prompt: str, times_asked: Callable[[str], int]) -> str | Non
 
 
 def product_failure(prompt: str) -> str | None:
-    """Return why a product of this prompt's pattern is going to fail, or None."""
+    """Return why a product of this prompt's pattern will fail, or None."""
     if FAIL_PRODUCT in prompt.lower():
         return f"The product could not be built, because its pattern's prompt contains {FAIL_PRODUCT}."
     return None

@@ -56,7 +56,7 @@ class Checkouts:
         return self._store.orders.one(checkout_id=checkout.checkout_id)
 
     def pay(self, checkout: Checkout) -> Order:
-        """Return the order that it becomes now, or became before. Raises Refusal (409) if it was cancelled."""
+        """Pay a checkout; return the order that it becomes, or has become before. Raises Refusal (409) if cancelled."""
         now = self._context.clock()
         production, shipped, delivered = (now + step for step in ORDER_STEPS[self._context.pace])
         with self._store.transaction():
@@ -84,7 +84,7 @@ class Checkouts:
             raise Refusal(409, "checkout_paid", "The checkout is paid: cancel its order.")
 
     def _close(self, checkout: Checkout, column: str) -> bool:
-        """Return whether it was open."""
+        """Close a checkout by the time in this column; return whether it was open."""
         is_open = {"checkout_id": checkout.checkout_id, "paid_at": None, "cancelled_at": None}
         return self._store.checkouts.update({column: self._context.clock()}, **is_open) == 1
 

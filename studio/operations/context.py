@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Caller:
-    """Whose key was sent, the address that was asked (`http://host:port`), and for which operation."""
+    """The account whose key was sent, the address that was asked (`http://host:port`), and the operation."""
 
     account: Account
     origin: str = ""
@@ -107,7 +107,7 @@ def identifier(prefix: str) -> str:
 
 
 def address() -> str:
-    """Return the part of an address that cannot be guessed: knowing it is being allowed."""
+    """Return the part of an address that cannot be guessed: whoever knows it is allowed in."""
     return secrets.token_urlsafe(18)
 
 

@@ -51,7 +51,7 @@ class Jobs:
         return job
 
     def start(self, body: CreateBody, caller: Caller, plan: Callable[[], Work]) -> Answer:
-        """Answer with the job of this create request; `plan` is asked once, for one that was not sent before."""
+        """Answer with the job of this create request; `plan` is called only if it was not sent before."""
         context = self._context
         earlier = context.earlier(body, caller)
         if earlier is not None:

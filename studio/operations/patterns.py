@@ -109,7 +109,7 @@ def _change(body: RefineBody, operation: str) -> Change:
 
 
 def _check_changes(design: Design) -> None:
-    """Raise Refusal (422) when the design cannot be changed so."""
+    """Raise Refusal (422) when the design cannot be changed in this way."""
     last = design.changes[-1]
     if isinstance(last, Crop) and (last.x + last.width > 1 or last.y + last.height > 1):
         side = "width" if last.x + last.width > 1 else "height"

@@ -21,7 +21,7 @@ class References:
         self.directory = context.home / "references"
 
     async def create(self, body: CreateReference, caller: Caller) -> Answer:
-        """Read and keep an uploaded picture. It alone takes long itself: others are answered meanwhile."""
+        """Read and keep an uploaded picture. It alone takes long, so others are answered meanwhile."""
         earlier = self._context.earlier(body, caller)
         if earlier is None:
             picture = await upload(body.data, self.directory)

@@ -81,7 +81,7 @@ List = Callable[[Page, Caller], Answer]
 
 
 class Console:
-    """Every address under `/console`: for who is logged in, and all others are asked to."""
+    """Every address under `/console`, for people who are logged in; all others are asked to log in."""
 
     def __init__(self, service: Service, keys: Keys) -> None:
         self._service = service

@@ -43,7 +43,7 @@ def redirect(path: str) -> Response:
 
 
 class PageFiles(StaticFiles):
-    """Style, icon and script, asked for anew each time: they are of one version with their pages."""
+    """Style, icon and script, fetched anew each time, so that their version is that of their pages."""
 
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         response = super().file_response(*arguments, **options)

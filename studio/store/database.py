@@ -27,7 +27,7 @@ Row = tuple[Any, ...]
 
 
 class OtherSchema(sqlite3.DatabaseError):
-    """The file is of another studio: its tables are other ones."""
+    """The file belongs to another version of the studio, which has other tables."""
 
 
 class Database:
@@ -53,14 +53,14 @@ class Database:
         self._connection.close()
 
     def execute(self, statement: str, values: Row = ()) -> int:
-        """Run one statement; the number of rows it changed."""
+        """Run one statement; return the number of rows that it changed."""
         return self._connection.execute(statement, values).rowcount
 
     def all(self, query: str, values: Row | Mapping[str, object] = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
 
     def replace_with(self, other: Database) -> None:
-        """Become a copy of the other one, all at once, also if the process is killed meanwhile."""
+        """Become a copy of the other one, all at once, even if the process is killed meanwhile."""
         other._connection.backup(self._connection)
 
     @contextmanager
@@ -112,7 +112,7 @@ class Table(Generic[AnyRecord]):
         return [self._read(row) for row in self._database.all(f"{self._select()} ORDER BY rowid")]
 
     def update(self, changes: Mapping[str, object], **where: object) -> int:
-        """Write these values into the rows that have those; how many rows there were."""
+        """Write these values into the rows that have those; return how many rows there were."""
         condition, values = _condition(where)
         settings = ", ".join(f"{column} = ?" for column in changes)
         statement = f"UPDATE {self._name} SET {settings} WHERE {condition}"  # noqa: S608

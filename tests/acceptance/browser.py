@@ -31,7 +31,7 @@ QUIET = (
     "--disable-dev-shm-usage",
     "--window-size=1400,1800",
 )
-#: Chosen by its text, exactly, among what can be clicked; of several the last, which is in the dialog on top.
+#: Clicks the element with exactly this text; of several, the last one, which is in the topmost dialog.
 CLICK = """(text => {
   const matches = [...document.querySelectorAll('button, a, [role=menuitem], [role=option], [role=combobox]')]
     .filter(element => element.textContent.trim() === text && !element.disabled && element.getClientRects().length);
@@ -42,7 +42,7 @@ CLICK = """(text => {
   element.click();
   return true;
 })"""
-#: As typing does it, so that the page notices.
+#: Fills in the field with this label, with the events of typing, so that the page notices.
 FILL = """((label, value) => {
   const about = [...document.querySelectorAll('label')].filter(own => own.textContent.trim().startsWith(label)).at(-1);
   const near = about && about.closest('.schema-form-property, [data-slot=form-item]');
@@ -53,9 +53,9 @@ FILL = """((label, value) => {
   field.dispatchEvent(new Event('change', {bubbles: true}));
 })"""
 
-#: Of keys that the browser itself acts on, as Enter on a button: their numbers, and what some of them write.
+#: The keys that the browser itself acts on, such as Enter on a button: their numbers, and what some of them write.
 OWN_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " ")}
-#: What the browser complains of: errors of scripts, and what a page's own policy does not let it do.
+#: Collects what the browser complains of: errors of scripts, and what a page's own policy does not let it do.
 WATCH = """window.complaints = [];
 addEventListener('error', (event) => complaints.push(event.message));
 addEventListener('unhandledrejection', (event) => complaints.push(String(event.reason)));
@@ -69,7 +69,7 @@ class PageLeftError(Exception):
 
 
 def installed() -> str:
-    """The browser's command; without one the test is skipped, and fails where CI should have installed one."""
+    """Return the browser's command; without one, skip the test, or fail where CI should have installed one."""
     command = next(filter(None, map(shutil.which, BROWSERS)), None)
     if command:
         return command
@@ -117,7 +117,7 @@ class Browser:
                 return answer["result"]
 
     def bypass_policy(self) -> None:
-        """As if no page had a Content-Security-Policy; for the pages opened from now on."""
+        """Ignore the Content-Security-Policy of all pages opened from now on."""
         self._send("Page.setBypassCSP", enabled=True)
 
     def watch(self) -> None:
@@ -126,7 +126,7 @@ class Browser:
         self._send("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
 
     def resize(self, width: int, height: int = 900) -> None:
-        """As on a screen of this size, in CSS pixels."""
+        """Show the page as on a screen of this size, in CSS pixels."""
         self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -139,7 +139,7 @@ class Browser:
         self._send("Page.navigate", url=address)
 
     def do(self, script: str) -> Any:
-        """The value that a script of this page comes to, waited for."""
+        """Run a script in this page, wait for its value, and return it."""
         done = self._send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
@@ -167,12 +167,12 @@ class Browser:
         self.until(f"{CLICK}({json.dumps(text)})")
 
     def fill(self, label: str, value: str) -> None:
-        """Until the field keeps it: a form that is still taking up one field loses the next."""
+        """Fill in a field until it keeps the value: a form that is still processing one field loses the next."""
         self.until(f"{FILL}({json.dumps(label)}, {json.dumps(value)})")
         time.sleep(0.5)
 
     def press(self, *keys: str) -> None:
-        """Keys as a person presses them: letters, capitals with Shift, digits, or names as in `Enter`."""
+        """Press keys as a person does: letters, capitals with Shift, digits, or names such as `Enter`."""
         for key in keys:
             self._send("Input.dispatchKeyEvent", type="keyDown", **_key(key))
             self._send("Input.dispatchKeyEvent", type="keyUp", **_key(key))
@@ -185,15 +185,15 @@ class Browser:
         self._send("Input.dispatchKeyEvent", type="keyUp", **_key(key))
 
     def save_files_in(self, folder: Path) -> None:
-        """Where what the page gives to save goes, unasked."""
+        """Save what the page offers for download in this folder, without asking."""
         self._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     def prefer(self, scheme: str) -> None:
-        """`light` or `dark`."""
+        """Prefer this colour scheme: `light` or `dark`."""
         self._send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def kill(self) -> None:
-        """As a crash ends it: every process of it at once, without a word."""
+        """Kill all its processes at once without warning, as a crash would."""
         family = [
             self._process.pid,
             *(one.pid for one in Process(self._process.pid).children(recursive=True)),

@@ -1,4 +1,4 @@
-"""What the acceptance tests share."""
+"""Fixtures that the acceptance tests share."""
 
 from __future__ import annotations
 

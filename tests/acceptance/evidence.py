@@ -20,7 +20,7 @@ from tests.integrity import problems
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a room was left with."""
+    """The traces that a run left in its room."""
 
     room: Room
     ledger_url: str | None = None
@@ -39,7 +39,7 @@ class Evidence:
         return [row["status"] for row in self.results]
 
     def ledger(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the ledger holds."""
+        """Return the rows of a query of the ledger."""
         with self._open() as ledger:
             return ledger.database.rows(sql)
 
@@ -48,11 +48,11 @@ class Evidence:
         return Ledger(open_database(url))
 
     def faults_of_record(self) -> list[str]:
-        """Faults of the run by the service's record alone."""
+        """Return the faults of the run that the service's record alone shows."""
         return [*self._bought_twice(), *self._rows_lost(), *self._wrong_goods(), *self._unmade()]
 
     def faults(self, *, all_made: bool = True) -> list[str]:
-        """Every broken invariant as a sentence; `all_made`: the run is over and nothing final prevented a row."""
+        """Return each broken invariant as a sentence; `all_made`: the run is over and nothing final prevented a row."""
         faults = [
             *self._bought_twice(),
             *self._rows_lost(),
@@ -87,7 +87,7 @@ class Evidence:
         return faults
 
     def _broken_files(self) -> list[str]:
-        """The manifest is written last and names the others by their digests."""
+        """Return what is wrong with the files: the manifest is written last and names the others by their digests."""
         return broken_files(self.room.out)
 
     def _broken_ledger(self) -> list[str]:
@@ -95,7 +95,7 @@ class Evidence:
             return list(problems(ledger))
 
     def _called_after_the_end(self) -> list[str]:
-        """Once an end is in the ledger, nothing is asked about it; but a failed job is, before its next attempt."""
+        """Return the calls about requests that have ended in the ledger; a failed job may be polled before a retry."""
         ended = "SELECT request_id, max(at) FROM events WHERE kind {} GROUP BY request_id"
         ends = dict(self.ledger(ended.format("IN ('succeeded', 'failed')")))
         failed = {request for request, _ in self.ledger(ended.format("= 'failed'"))}
@@ -132,7 +132,7 @@ class Evidence:
 
 
 def broken_files(out: Path) -> list[str]:
-    """What is wrong with the results files of a run that ended."""
+    """Return what is wrong with the results files of a run that ended."""
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
     known = {*manifest["files"], "manifest.json"}
     faults = [

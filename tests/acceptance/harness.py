@@ -21,7 +21,7 @@ from tests.hostile import ExpectedRow, Hostile
 __all__ = ["CHECKOUT", "Zygote"]
 
 COMMAND = Path(sys.executable).with_name("patternmill")
-#: Times that let a fault be over soon; a test names others where it is about them.
+#: Settings with short times, so that a fault is soon over; a test that is about times sets its own.
 QUICK = {
     "PATTERNMILL_REQUEST_TIMEOUT": "PT0.6S",
     "PATTERNMILL_CREATE_TIMEOUT": "PT20S",
@@ -50,13 +50,13 @@ _EXTRAS = ("reference", "refine:recolor", "refine:edit")
 
 
 def chained_rows(count: int, *, about: str = "herons") -> list[ExpectedRow]:
-    """The same rows with references and refinements, some of which rows of one prompt share."""
+    """Return the rows of `some_rows` with references and refinements, some shared by rows of one prompt."""
     rows = some_rows(count, about=about)
     return [replace(row, extras=_CHAINS[number // 2 % len(_CHAINS)]) for number, row in enumerate(rows)]
 
 
 def some_rows(count: int, *, about: str = "herons", shared: int = 4, goods: int = 4) -> list[ExpectedRow]:
-    """Rows of a catalog; of every `shared` rows two have one prompt."""
+    """Return rows of a catalog; of every `shared` rows, two have the same prompt."""
     rows = []
     for number in range(count):
         motif = number - 1 if shared and number % shared == 1 else number
@@ -95,7 +95,7 @@ class Ended:
 
 @dataclass
 class Started:
-    """A command that runs."""
+    """A running command."""
 
     process: subprocess.Popen[bytes]
     out: Path
@@ -117,7 +117,7 @@ class Started:
         self.process.send_signal(number)
 
     def outlives(self, seconds: float) -> bool:
-        """Whether it still runs after this time."""
+        """Return whether it still runs after this time."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         return self.runs
@@ -138,7 +138,7 @@ Start = Callable[..., "subprocess.Popen[Any]"]
 
 
 def started(start: Start, folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Started:
-    """A command in a folder, with files for what it prints."""
+    """Start a command in a folder, with files for what it prints, and return it."""
     out, err = (folder / f"{time.monotonic_ns()}.{name}" for name in ("out", "err"))
     with out.open("wb") as output, err.open("wb") as errors:
         how = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
@@ -147,7 +147,7 @@ def started(start: Start, folder: Path, arguments: Sequence[str], environment: M
 
 
 def clean_environment() -> dict[str, str]:
-    """Nothing of the caller's own settings."""
+    """Return the environment without any of the caller's own settings."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
     }
@@ -155,7 +155,7 @@ def clean_environment() -> dict[str, str]:
 
 @dataclass
 class Room:
-    """One catalog in a folder of its own, with the service that it is made by."""
+    """A catalog in a folder of its own, with the service that makes it."""
 
     folder: Path
     service: Hostile
@@ -169,7 +169,7 @@ class Room:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = write_csv(self.folder / f"{self.catalog}.csv", self.rows)
         self.operations = self.folder / "operations.json"
-        # A person says that the service recognises repeated refinements and uploads too.
+        # The operator states that the service recognises repeated refinements and uploads too.
         self.operations.write_text(json.dumps({"staging": {"repeatable": True}}))
 
     @property
@@ -199,7 +199,7 @@ class Room:
 
 
 def wait_for(record: Path, text: str, *, count: int = 1, timeout: float = 60.0) -> None:
-    """Until a record holds a text so many times."""
+    """Wait until a record holds a text so many times."""
     until = time.monotonic() + timeout
     while not record.exists() or record.read_text("utf-8").count(text) < count:
         assert time.monotonic() < until, f"{text!r} was not seen {count} times"

@@ -1,7 +1,7 @@
 """The random-kill loop: a catalog is driven by processes that are killed at random moments, until it is done.
 
-`python -m tests.acceptance.kill_loop --kills 2000 [--rows 300] [--chains] [--ledger postgresql://...]` runs it for
-long, round after round, and prints figures; a test runs one round.
+`python -m tests.acceptance.kill_loop --kills 2000 [--rows 300] [--chains] [--ledger postgresql://...]` plays round
+after round for a long time, and prints figures; a test plays one round.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.hostile import Hostile, Plan, Rule, Times
 from tests.hostile.plan import CREATES, REFINE
 
 SHORT = Times("uniform", low=0.05, high=0.3)
-#: The share of the kills whose random moment is counted from a process's first work, the rest from its start:
-#: on a busy machine a start takes longer than most of them live.
+#: The share of the kills that are timed from a process's first work; the others are timed from its start, which on a
+#: busy machine takes longer than most of them live.
 AMID = 0.6
-#: How often the same command goes on with what a run has left unfinished for a reason of the service.
+#: The number of times that the same command resumes what a run left unfinished because of the service.
 TRIES = 20
 
 
 def every(step: int, first: int) -> tuple[int, ...]:
-    """Return a share that surely falls on something."""
+    """Return the numbers of the calls that a fault falls on: unlike a random share, they surely hit some."""
     return tuple(range(first, 5000, step))
 
 
@@ -55,7 +55,7 @@ _OF_POLLS = (
     Rule("jobs/get", "edit", {"set": {"status": "pondering"}}, nth=every(15, 3)),
     Rule("jobs/get", "half_json", nth=every(80, 40)),
 )
-#: Of refinements and uploads there are fewer. The first request for an upload is the look at whether it is there.
+#: The faults of refinements and uploads, which are fewer. The first request for an upload checks whether it is there.
 _OF_CHAINS = (
     *(Rule(refine, "answer_lost", share=0.15) for refine in REFINE),
     *(Rule(refine, "reset_before", nth=(5,)) for refine in REFINE),
@@ -71,7 +71,7 @@ def mixed_faults() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for create in CREATES:
         rules.append(Rule(create, "answer_lost", share=0.05))
-        # What became of jobs is never twice the same for one thing.
+        # A job fails once at most for one thing, so that its next attempt succeeds.
         rules += [
             Rule(create, fault, params, nth=numbers, each=1 if fault == "job_fails" else None)
             for fault, params, numbers in _BY_NUMBER
@@ -80,7 +80,7 @@ def mixed_faults() -> tuple[Rule, ...]:
 
 
 def kill_at_random(room: Room, kills: int, dice: random.Random) -> int:
-    """Start and kill so often, or until the catalog is done; return how often it was killed."""
+    """Start and kill the command this many times, or until the catalog is done; return how often it was killed."""
     killed = 0
     while killed < kills:
         size = room.service.record.stat().st_size
@@ -106,7 +106,7 @@ def await_work(record: Path, size: int, started: Started) -> None:
 
 
 def judge(room: Room, ledger_url: str | None) -> tuple[Evidence, list[str]]:
-    """Run the catalog to its end, and hold it against the evidence; a finished one costs no more calls."""
+    """Run the catalog to its end, and check the evidence; a finished one causes no more calls."""
     for _ in range(TRIES):
         ended = room.run()
         if ended.code == 0:
@@ -131,14 +131,14 @@ def killed_in_mid_run(evidence: Evidence) -> int:
 
 
 def play(options: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Counter[str], list[str]]:
-    """Play one round, and return what it did, as its proof that it did something, and its faults."""
+    """Play one round; return the counts that prove that it did something, and its faults."""
     rules = (*(_OF_CHAINS if options.chains else ()), *mixed_faults())
     plan = Plan(seed=seed, rules=rules, patterns=SHORT, products=SHORT)
     settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(options.window)}
     if options.ledger:
         settings["PATTERNMILL_LEDGER_URL"] = options.ledger
     with tempfile.TemporaryDirectory() as folder, Hostile(plan, Path(folder)) as service:
-        # The ledger is one for all rounds, so each has a catalog of its own.
+        # All rounds share one ledger, so each has a catalog of its own.
         rows = (chained_rows if options.chains else some_rows)(options.rows, about=f"soak-{seed}")
         room = Room(Path(folder) / "room", service, rows, zygote, settings, catalog=f"soak-{seed}")
         killed = kill_at_random(room, options.kills, random.Random(seed))
@@ -153,7 +153,7 @@ def play(options: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Counte
 
 
 def main(arguments: Sequence[str], zygote: Zygote) -> int:
-    """Play rounds until there were so many kills; return whether anything was wrong."""
+    """Play rounds until there were enough kills; return whether anything was wrong."""
     options = _parser().parse_args(arguments)
     total, number, faults = Counter[str](), 0, list[str]()
     while total["kills"] < options.kills and not faults:

@@ -18,7 +18,7 @@ from tests.acceptance.prefect_servers import free_port
 
 
 class Postgres:
-    """A server of one test alone."""
+    """A PostgreSQL server for a single test."""
 
     def __init__(self) -> None:
         # Not in pytest's folder, which is closed to other users.
@@ -61,7 +61,7 @@ class Postgres:
 
 
 class Workers:
-    """A scheduler and workers, by the very commands and settings of compose.yaml, without containers."""
+    """A scheduler and workers, with the commands and settings of compose.yaml, but without containers."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], threads: int) -> None:
         self._folder, self._threads, self._port = folder, threads, free_port()
@@ -76,14 +76,14 @@ class Workers:
         path = f"{Path(sys.executable).parent}:{environment['PATH']}"
         self._environment = {**environment, **settings, "PATH": path}
         self._worker = self._here(services["dask-worker"]["command"])
-        #: What a run needs to use them.
+        #: The settings that a run needs to use them.
         self.settings = {**settings, "PATTERNMILL_DASK": f"tls://127.0.0.1:{self._port}"}
         scheduler = self._here(services["dask-scheduler"]["command"])
         self._processes = [self._start("scheduler", [*scheduler, "--host", "127.0.0.1"])]
         self.running: list[subprocess.Popen[bytes]] = []
 
     def _here(self, words: Sequence[str]) -> list[str]:
-        """On this machine: its folder for certificates, its port, its number of threads."""
+        """Adapt a command to this machine: its folder for certificates, its port, its number of threads."""
         here = {"/tls": str(self._folder / "tls"), "8786": str(self._port), "dask-scheduler": "127.0.0.1"}
         words = list(words)
         if "--nthreads" in words:
@@ -97,13 +97,13 @@ class Workers:
             return subprocess.Popen(command, cwd=self._folder, env=self._environment, stdout=log, stderr=log)
 
     def add(self) -> None:
-        """Start one more; it joins when it has loaded."""
+        """Start one more worker, which joins once it has loaded."""
         name = f"worker-{len(self._processes)}"
         self.running.append(self._start(name, [*self._worker, "--name", name, "--memory-limit", "0"]))
         self._processes.append(self.running[-1])
 
     def kill(self) -> None:
-        """Lose the oldest one, as a machine that is switched off."""
+        """Kill the oldest worker, as if its machine were switched off."""
         worker = self.running.pop(0)
         worker.kill()
         worker.wait()

@@ -1,4 +1,4 @@
-"""`patternmill import` as a process without Prefect: otherwise the same command, started in a second.
+"""`patternmill import` as a process without Prefect: otherwise the same command, which starts in a second.
 
 `python -m tests.acceptance.plain_import [--at K --do kill] ... -- FILE [OPTIONS OF IMPORT]`.
 Options before `--` are what the test does to the program: a crash point, shorter times.
@@ -31,14 +31,14 @@ from tests.acceptance import points
 
 
 class NoConnection(PrefectConnection):
-    """No Prefect server: the command then drives the run itself, as it does when the server is lost."""
+    """A connection without a Prefect server: the command drives the run itself, as when the server is lost."""
 
     def start(self) -> bool:
         return False
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do to the program what is asked for, then run its command `import`; returns the exit code."""
+    """Change the program as the options say, then run its command `import`; return the exit code."""
     own, theirs = _split(list(arguments))
     inject = _parser().parse_args(own)
     cli.launcher.PrefectConnection = NoConnection  # type: ignore[misc]

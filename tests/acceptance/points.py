@@ -1,7 +1,7 @@
 """Crash points: every moment between two things that outlive the process, numbered, and what may happen there.
 
-They are taken where the program leaves Python, below every function of its own, so that a write or a call that is
-added later is a point without anybody's doing: commits of SQLite, fsync, rename and link of files, requests.
+They are recorded where the program leaves Python, below all of its own functions, so that a write or a call that is
+added later becomes a point by itself: commits of SQLite, fsync, rename and link of files, requests.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-#: What may be done at a point: the process is killed, an error is raised, nothing returns.
+#: The things that may happen at a point: the call never returns, the process is killed, an error is raised.
 DEEDS = ("hang", "kill", "raise")
 LONG = 3600.0
 
-#: Statements of SQLite that make something durable; anything else that writes outside of a transaction is one too.
+#: The statements of SQLite that make nothing durable by themselves; any other one does outside of a transaction.
 _QUIET = ("SELECT", "PRAGMA", "BEGIN", "ROLLBACK")
 
 
 class Points:
-    """Writes down each point as it is passed: `before commit #3`; at one of them something is done."""
+    """Logs each point as it is passed, as in `before commit #3`, and carries out the deed at one of them."""
 
     def __init__(self, log: Path, at: str | None, do: str | None) -> None:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -40,7 +40,7 @@ class Points:
         self._lock = threading.Lock()
 
     def reached(self, name: str) -> bool:
-        """Whether something is to be done here. A kill is done at once."""
+        """Log a point; return whether the deed is to be done here. A kill is carried out at once."""
         with self._lock:
             self._passed[name] += 1
             point = f"{name} #{self._passed[name]}"
@@ -121,7 +121,7 @@ def _watch_requests(points: Points) -> None:
 
 
 def _watch_files(points: Points) -> None:
-    """Files opened for writing are written down, so that one which is not made whole by a rename is noticed."""
+    """Log the files that are opened for writing, so that one that does not appear by a rename is noticed."""
     written = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
 
     def on_event(event: str, args: tuple[Any, ...]) -> None:

@@ -33,7 +33,7 @@ from tests.prefect_api import PrefectApi
 
 @functools.cache
 def migrated_database(base: Path) -> Path:
-    """An empty Prefect database, made once for all tests: making one takes most of a server's first start.
+    """Return an empty Prefect database, made once for all tests: making it is most of a server's first start.
 
     `base` is pytest's folder of this process; the one above it is shared by the processes of one test run.
     """
@@ -51,7 +51,7 @@ def shared_folder(base: Path) -> Path:
 
 @contextmanager
 def made_once(folder: Path) -> Iterator[bool]:
-    """Whether another test or process has made the folder; nobody else makes it meanwhile."""
+    """Yield whether another test or process has made the folder; nobody else can make it meanwhile."""
     mark = folder.with_suffix(".made")
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -61,7 +61,7 @@ def made_once(folder: Path) -> Iterator[bool]:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Servers, and commands started by `start_process`, are forked from a warm process; in the soak they are not."""
+    """Fork servers, and commands started by `start_process`, from a warm process, except in the soak."""
     if os.environ.get("SOAK") or request.config.option.markexpr == "soak":
         yield
         return
@@ -73,19 +73,19 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Zygote:
-    """The warm process that imports without Prefect are forked from, in the soak too."""
+    """Return the warm process from which imports without Prefect are forked, in the soak too."""
     return Zygote(shared_folder(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture
 def unforked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test starts is started as users start it."""
+    """Start what a test starts in the way that users do."""
     monkeypatch.setattr(shared_process, "start_process", subprocess.Popen)
 
 
 @pytest.fixture(scope="session")
 def joint_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
-    """One server for all tests of a run, in whatever process, whose commands are to find one: a start is dear.
+    """Yield one server for all tests, in any process, whose commands need to find one: starting one is slow.
 
     The first process starts it, the others join it, the last one ends it, as commands on one home do.
     """
@@ -101,17 +101,17 @@ def joint_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer
 
 
 def settle_at(server: OwnServer, home: Path) -> None:
-    """Make a running server that of another home as well."""
+    """Make a running server the server of another home as well."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / "prefect").symlink_to(server.directory, target_is_directory=True)
 
 
 def lay_database(template: Path, home: Path) -> Path:
-    """The database where the own server of a home has it."""
+    """Copy the database to where the own server of a home expects it, and return the folder."""
     directory = home / "prefect"
     for folder in (home, directory):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # With its write-ahead log, in which the server leaves the latest pages as it ends.
+    # The write-ahead log too: the server leaves the latest pages there as it ends.
     for part in template.glob("prefect.db*"):
         shutil.copy(part, directory)
     return directory
@@ -124,7 +124,7 @@ def free_port() -> int:
 
 @dataclass
 class NamedServer:
-    """A server as a user runs one: stock, on an address of its own; it is not restarted when it is killed."""
+    """A stock server as a user runs one, at an address of its own; it is not restarted when it is killed."""
 
     directory: Path
     port: int = field(default_factory=free_port)
@@ -139,7 +139,7 @@ class NamedServer:
         return self._process is not None
 
     def start(self) -> None:
-        """Start it, at once; `await_ready` waits for it."""
+        """Start it without waiting; `await_ready` waits for it."""
         with (self.directory / "named-server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prefect", "server", "start", "--port", str(self.port)],
@@ -166,7 +166,7 @@ class NamedServer:
 
 
 class Gate:
-    """An address in front of a server, which can be shut and opened again at once."""
+    """An address in front of a server, which can be shut and reopened at once."""
 
     def __init__(self, server_port: int) -> None:
         self._server_port = server_port
@@ -185,9 +185,9 @@ class Gate:
         threading.Thread(target=self._admit, args=(self._listener,), daemon=True).start()
 
     def shut(self) -> None:
-        """Nobody gets in any more, and who is inside is thrown out."""
+        """Accept no more connections, and close those that are open."""
         assert self._listener is not None, "it is shut"
-        # Wakes the thread that waits in accept, which a mere close does not.
+        # This wakes the thread that waits in accept, which closing alone does not.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._listener = None
@@ -229,7 +229,7 @@ def _hang_up(line: socket.socket) -> None:
 def run_process(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` does, with what it prints; for this interpreter and the command, which may be forked."""
+    """Do as `subprocess.run` does and capture the output, for this interpreter and the command, which may be forked."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with shared_process.start_process(arguments, cwd=cwd, env=env, text=True, **pipes) as process:
         try:
@@ -241,7 +241,7 @@ def run_process(
 
 
 def start_import(room: Room, *options: str, **environment: str) -> Started:
-    """`patternmill import` of a room's catalog, as a person starts it."""
+    """Start `patternmill import` of a room's catalog as a person does."""
     settings = {**room.environment, "PREFECT_HOME": str(room.folder / "prefect-client"), **environment}
     arguments = [str(COMMAND), "import", str(room.file), "--out", str(room.out), *options]
     return started(shared_process.start_process, room.folder, arguments, settings)
@@ -257,7 +257,7 @@ def eventually(
 
 
 def everything(api: PrefectApi, kind: str) -> Iterator[dict[str, Any]]:
-    """All of the server's flow runs, or task runs."""
+    """Yield all of the server's flow runs, or task runs."""
     for offset in itertools.count(0, 200):
         page = api.post(f"{kind}/filter", {"limit": 200, "offset": offset, "sort": "ID_DESC"})
         yield from page
@@ -266,7 +266,7 @@ def everything(api: PrefectApi, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def recorded(directory: Path, table: str) -> list[sqlite3.Row]:
-    """Asked of the database itself, as its server may be gone."""
+    """Return the rows of a table, read from the database itself, as its server may be gone."""
     with closing(sqlite3.connect(directory / "prefect.db", timeout=20)) as database:
         database.row_factory = sqlite3.Row
         return database.execute(f"SELECT * FROM {table}").fetchall()

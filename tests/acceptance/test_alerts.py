@@ -1,4 +1,4 @@
-"""deployments/automations.yaml on a real server, with runs of a worker: each message is true, and comes once."""
+"""deployments/automations.yaml on a real server with runs of a worker: each message is true, and is sent once."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def worker(prefect: Prefect, tmp_path: Path) -> Iterator[None]:
 def test_end_names_catalog_environment_machine_money_and_the_paid_failure(
     prefect: Prefect, worker: None, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """With a word that nobody knows only after what was paid for."""
+    """The message names an unknown word only after what was paid for."""
     good, paid, refused = some_rows(3, about="looms", shared=0, goods=1)
     rows = [good, replace(paid, prompt="Broken looms"), replace(refused, category="Samt")]
     file = write_csv(tmp_path / "looms.csv", rows)
@@ -85,7 +85,7 @@ def test_end_names_catalog_environment_machine_money_and_the_paid_failure(
 def test_paused_run_says_since_when_by_whom_and_why(
     prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """Its state is an end; that of Prefect's own Pause is none, and sends nothing."""
+    """Our Paused is a final state; that of Prefect's own Pause is not, and sends nothing."""
     begun = begin_import(prefect, service, tmp_path, "held-up")
     prefect.set_state(begun.flow_run, "PAUSED", "Paused")
     time.sleep(QUIET_SECONDS)
@@ -103,7 +103,7 @@ def test_paused_run_says_since_when_by_whom_and_why(
 def test_only_an_approval_waits_for_approval(
     prefect: Prefect, service: Hostile, worker: None, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """With its amount; a run that a person suspends sends nothing."""
+    """The message names the amount; a run that a person suspends sends none."""
     begun = begin_import(prefect, service, tmp_path, "suspended")
     prefect.set_state(begun.flow_run, "PAUSED", "Suspended")
     time.sleep(20)

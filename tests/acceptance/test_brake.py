@@ -29,7 +29,7 @@ from tests.integrity import problems
 ENVIRONMENTS = ("staging", "production")
 WINDOW = 5
 JOBS = Times("uniform", low=0.1, high=0.5)
-#: So that creates are out, in doubt or waiting to be sent again whenever a pause comes.
+#: Faults that leave creates in flight, in doubt or waiting to be sent again whenever a pause comes.
 FAULTS = tuple(
     Rule(create, fault, params, share=share)
     for create in CREATES
@@ -42,7 +42,7 @@ FAULTS = tuple(
 )
 EXIT_OVERLAP = EXIT_CODES[Outcome.SKIPPED_OVERLAP]
 GAVE_UP = "It has not answered well for too long"
-#: What is paused in a round: names of options, which are filled in.
+#: The options of `pause` in a round; the name of the catalog is filled in.
 SCOPES: tuple[tuple[str, ...], ...] = ((), (), ("--environment", "staging"), ("--catalog", "{catalog}"))
 
 
@@ -55,12 +55,12 @@ class Fleet:
     zygote: Zygote
     dice: random.Random
     ledger_url: str | None
-    #: Of the process that is a flow, on Dask where there are machines.
+    #: The settings of the process that is a flow, on Dask where there are machines.
     flow: dict[str, str]
-    #: Of each catalog.
+    #: The number of rows of each catalog.
     rows: int
     rounds: int = 0
-    #: What shows that the rounds proved something: creates before pauses, runs that met one, how long each took.
+    #: The proof that the rounds tested something: creates before pauses, runs that met one, how long each pause took.
     bought: int = 0
     paused_runs: int = 0
     waited: list[float] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Fleet:
         self.rounds += 1
         rooms = [self.room("herons", environment) for environment in ENVIRONMENTS]
         rooms += [self.room("storks", "staging", **self.flow), self.room("storks", "production")]
-        # Most of what is intended waits for its turn, so that a pause comes before it is sent.
+        # Most intents wait for their turn, so that a pause comes before they are sent.
         running = [self.start(room, "--create-rate", "4") for room in rooms]
         try:
             self._judge(rooms, running)
@@ -128,14 +128,14 @@ class Fleet:
         late = self._late_room(rooms[0])
         ends = [one.wait(180) for one in (*running, self.start(late))]
         if ends[-1].code == EXIT_OVERLAP:
-            # The run that drained when it came has ended by now.
+            # The run that was draining when it came has ended by now.
             ends[-1] = self.start(late).wait(180)
         codes = [one.code for one in ends]
         covered = self._covered_requests(options)
         broken = [line for line in self.creates() if line["at"] > at and line["requestId"] in covered]
         assert broken == [], (self.rounds, options, codes, broken)
         assert ends[-1].code == EXIT_CODES[Outcome.PAUSED], ends[-1].output
-        # A run that no pause covers may give the service up, which loses a share of all answers.
+        # A run that no pause covers may give up the service, which loses a share of all answers.
         bad = [
             one for one in ends if one.code not in {0, 3, 4, -signal.SIGKILL} and GAVE_UP not in one.output
         ]
@@ -150,7 +150,7 @@ class Fleet:
         return replace(room, folder=room.folder / "late", rows=rows)
 
     def _await_moment(self, before: int, running: list[Started]) -> None:
-        """Wait for a random time: of half the rounds and the first, from the first purchases on, else at once."""
+        """Wait for a random time, which in the first round and half of the others begins with the first purchase."""
         if self.rounds == 1 or self.dice.random() < 0.5:
             until = time.monotonic() + 60
             while len(self.creates()) <= before:
@@ -159,7 +159,7 @@ class Fleet:
         time.sleep(self.dice.uniform(0, 3))
 
     def _covered_requests(self, options: list[str]) -> set[str]:
-        """The requests of what was paused, by the ledger."""
+        """Return the requests that the pause covers, as the ledger has them."""
         named = dict(zip(options[::2], options[1::2], strict=True))
         with self.ledger() as ledger:
             return {

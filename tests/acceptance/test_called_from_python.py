@@ -18,7 +18,7 @@ from tests.acceptance.prefect_servers import run_process
 from tests.hostile import Hostile, Plan, Rule
 from tests.prefect_api import PrefectApi, api_of
 
-#: As docs/programs.md shows it; prints what each call comes to, as JSON.
+#: The calls as docs/programs.md shows them; they print what each comes to, as JSON.
 CALLS = """
 import asyncio, json, sys
 
@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def results(folder: Path, joint_server: OwnServer) -> dict[str, Any]:
-    """What the calls come to, in a process that has no command line of ours."""
+    """Return what the calls come to, in a process without our command line."""
     rows = some_rows(4, shared=0)
     file = write_csv(folder / "rows.csv", [*rows, replace(rows[0], sku="B", category="Jug")])
     source = write_csv(folder / "source.csv", rows[:2])
@@ -94,7 +94,7 @@ def api(joint_server: OwnServer) -> PrefectApi:
 
 
 def shown(api: PrefectApi, name: str) -> tuple[dict[str, str], str]:
-    """The state of a flow run, and all that is on its page."""
+    """Return the state of a flow run, and all that is on its page."""
     (run,) = api.post("flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
     artifacts = api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})
     return run["state"], "\n".join(
@@ -103,7 +103,7 @@ def shown(api: PrefectApi, name: str) -> tuple[dict[str, str], str]:
 
 
 def test_failed_rows_are_in_the_summary(results: dict[str, Any], folder: Path, api: PrefectApi) -> None:
-    """Its run, outcome, counts, money and folder, which agree with the run's manifest and its flow run."""
+    """The summary's run, outcome, counts, money and folder agree with the run's manifest and its flow run."""
     summary = results["imported"]
     manifest = json.loads((Path(summary["folder"]) / "manifest.json").read_text())
     assert Path(summary["folder"]) == folder / "results" / "herons" / summary["run"]
@@ -124,7 +124,7 @@ def test_failed_rows_are_in_the_summary(results: dict[str, Any], folder: Path, a
     [
         # Another take of one pattern, and the product of its row.
         ("remade", "remake herons", {"succeeded": 1}, {"": 11}),
-        # The source has its first two rows alone; the first one's pick stays.
+        # The source has only the first two rows; the pick of the first one stays.
         ("refreshed", "refresh herons", {"succeeded": 2}, {}),
     ],
 )
@@ -147,7 +147,7 @@ def test_refusal_is_raised(results: dict[str, Any]) -> None:
 def test_results_that_cannot_be_copied_are_on_the_page(
     results: dict[str, Any], folder: Path, api: PrefectApi
 ) -> None:
-    """The summary is there, the results are in their folder, and the state says where they are not."""
+    """The summary is returned, the results are in their own folder, and the state says where they are missing."""
     code, text = results["uncopied"]
     state, page = shown(api, "import teas")
     assert (code, state["type"], state["message"]) == ("results_not_copied", "FAILED", text)

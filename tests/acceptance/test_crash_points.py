@@ -28,7 +28,7 @@ from tests.hostile.plan import CATALOG
 
 AT_ONCE = 6
 SOAK = bool(os.environ.get("SOAK"))
-#: The points of an import of three rows, at least.
+#: The kinds of points that an import of three rows has at least.
 CALLS = {"patterns/create", "products/create", "jobs/get", "categories/list", "categories/get"}
 WRITES = {"commit", "fsync", "replace"}
 PLAN = Plan(catalog={"Cushion": CATALOG["Cushion"]}, patterns=Times(median=0.01), products=Times(median=0.01))
@@ -41,7 +41,7 @@ CHAINED = [
     ROWS[2],
 ]
 POWER_CUT = "power cut"
-#: What was bought or acknowledged just before the power is cut, where not every point is tried.
+#: The points just after a purchase or a write; the power is cut at them where not every point is tried.
 ACKNOWLEDGED = ("after patterns/create", "after products/create", "after commit", "after replace")
 
 
@@ -75,7 +75,7 @@ def test_every_kind_of_write_and_call_is_a_crash_point(tmp_path: Path, zygote: Z
 )
 @pytest.mark.parametrize("deed", ["kill", "raise", "hang", POWER_CUT])
 def test_crash_at_every_point(tmp_path: Path, zygote: Zygote, deed: str, rows: list[ExpectedRow]) -> None:
-    """Whatever happens at any one point, the next run makes every row, each bought once."""
+    """Whatever happens at any one point, the next run completes every row, and each is bought once."""
     if deed == POWER_CUT and shutil.which("cc") is None:
         pytest.skip("a C compiler watches what is synced")
     points, _ = dry_run(tmp_path, zygote, rows)
@@ -101,12 +101,12 @@ def test_crash_at_every_point(tmp_path: Path, zygote: Zygote, deed: str, rows: l
 
 
 def sampled(points: list[str], deed: str) -> list[str]:
-    """Return the first and the last point of each kind; what fails or hangs after it was done is much like a kill."""
+    """Return the first and the last point of each kind; a failure or hang after the deed is much like a kill."""
     kinds: dict[str, list[str]] = {}
     for point in points:
         if deed == "kill" or point.startswith(ACKNOWLEDGED if deed == POWER_CUT else "before"):
             kinds.setdefault(point.partition(" #")[0], []).append(point)
-    # How many commits there are, and looks at jobs, depends on how busy the machine is.
+    # The number of commits and polls depends on how busy the machine is.
     ends = ((kind[len(kind) // 2],) if deed == POWER_CUT else (kind[0], kind[-1]) for kind in kinds.values())
     return sorted({point for end in ends for point in end}, key=points.index)
 
@@ -126,7 +126,7 @@ def crash_once(
 
 
 def crash(room: Room, point: str, deed: str) -> tuple[Ended, bool]:
-    """Run one import to which it happens; one that hangs is killed in the end."""
+    """Run one import with the deed at the point; one that hangs is killed in the end."""
     log = room.folder / "points"
     inject = (*HURRY, "--points", str(log), "--at", point, "--do", "kill" if deed == POWER_CUT else deed)
     started = room.start(inject=inject)
@@ -140,7 +140,7 @@ def crash(room: Room, point: str, deed: str) -> tuple[Ended, bool]:
 
 
 def cut_power(room: Room, point: str, deed: str) -> tuple[Ended, bool]:
-    """Kill one import, which is no fork as it loads a library first, and leave only what it has synced."""
+    """Kill one import and leave only what it has synced; it is not forked, as it has to load a library first."""
     disk = ForgetfulDisk(room.folder, room.folder.parent)
     plain: Any = SimpleNamespace(start=subprocess.Popen)
     watched = replace(

@@ -49,7 +49,7 @@ class Terminal:
         self.text, self._seen = "", 0
 
     def expect(self, pattern: str, within: float = 90) -> re.Match[str]:
-        """Wait until it shows something new of this pattern."""
+        """Wait until it shows new text that matches this pattern."""
         until = time.monotonic() + within
         while (match := re.compile(pattern).search(self.text, self._seen)) is None:
             assert time.monotonic() < until and self._read(), f"{pattern} is not in\n{self.text}"
@@ -60,11 +60,11 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def interrupt(self) -> None:
-        """As Ctrl-C does."""
+        """Interrupt it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
 
     def end(self) -> str:
-        """Return all that it has shown, once it has ended well."""
+        """Return all that it has shown, once it has ended successfully."""
         while self._read():
             pass
         os.close(self._ours)
@@ -72,7 +72,7 @@ class Terminal:
         return self.text
 
     def _read(self) -> bool:
-        """Read what has come, waiting a little; return False where it has ended."""
+        """Read what has arrived, after a short wait; return False once it has ended."""
         if not select.select([self._ours], [], [], 0.2)[0]:
             return True
         with suppress(OSError):
@@ -87,7 +87,7 @@ def bought(folder: Path) -> Counter[str]:
 
 
 def confirm(browser: Browser, action: str, title: str) -> None:
-    """Start a command of the page by its button and one more key."""
+    """Start a command of the page by its button, and confirm it with one more key."""
     browser.do(f"document.getElementById('do-{action}').focus()")
     browser.press("Enter")
     browser.shows(title)
@@ -96,7 +96,7 @@ def confirm(browser: Browser, action: str, title: str) -> None:
 
 
 def import_sheet(folder: Path) -> None:
-    """Answer what her columns and words mean: what is proposed, and which one has the prompts."""
+    """Say what her columns and words mean: accept what is proposed, and name the column of the prompts."""
     (folder / "kollektion.csv").write_text(SHEET, encoding="utf-8")
     terminal = Terminal(folder, "import", "kollektion.csv")
     terminal.expect(r'"Artikelnummer" = "sku"[^?]*Is that right\?')
@@ -110,7 +110,7 @@ def import_sheet(folder: Path) -> None:
 
 
 def test_a_merchandisers_first_hour(tmp_path: Path) -> None:
-    """In an empty folder with an empty home, on one page from the first look to the payment."""
+    """She starts in an empty folder with an empty home, and stays on one page from the first look to the payment."""
     installed()
     import_sheet(tmp_path)
     assert bought(tmp_path) == {"patterns/create": 4, "products/create": 5}

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.soak
 def test_frozen_database_ends_the_run_in_order(
     tmp_path: Path, zygote: Zygote, postgres_url: str, stopped: bool, most: float
 ) -> None:
-    """It ends in time with the name of the database, Ctrl-C works at once, and nothing is bought twice."""
+    """It ends in time and names the database, Ctrl-C works at once, and nothing is bought twice."""
     jobs = Times(median=0.3)
     with (
         frost_over(postgres_url) as frost,
@@ -52,7 +52,7 @@ def test_frozen_database_ends_the_run_in_order(
 
 
 def _thaw(url: str) -> None:
-    """What a resumed server finds: the connection is closed."""
+    """Put the database in the state that a thawed server finds: the connection is closed."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

@@ -1,6 +1,6 @@
-"""Rows and a service whose texts would be anything but text, looked at in a browser, in both UIs of Prefect.
+"""Rows and a service with texts that try to be more than text, viewed in a browser, in both UIs of Prefect.
 
-The server is our own, so its policy is switched off in the browser: another's server has none.
+The server is our own, so its policy is switched off in the browser: the server of a user has none.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tests.unit.service.sites import site
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
-#: Where each UI is.
+#: The paths of the two UIs.
 UIS = ("", "/v2")
 FAILED = "fails for"
-#: Everything of a page that would ask or run something of elsewhere, or that a text was made into.
+#: Finds the elements of a page that would fetch or run something from elsewhere, or that a text was turned into.
 MADE_OF_TEXT = """(host => {
   const ours = [location.protocol, 'http:', 'https:', 'data:', 'blob:'];
   const outside = address => {
@@ -49,7 +49,7 @@ MADE_OF_TEXT = """(host => {
 
 @contextmanager
 def waiting(folder: Path, database: Path, texts: dict[str, str]) -> Iterator[Attacked]:
-    """Serve, with a plan of hostile rows that waits; whatever of it is made fails with a hostile message."""
+    """Serve while a plan of hostile rows waits; whatever is made of it fails with a hostile message."""
     lay_database(database, folder / "home")
     rules = [
         Rule("patterns/create", "job_fails", {"message": text}, matching=f"{FAILED} {number}.")
@@ -65,7 +65,7 @@ def waiting(folder: Path, database: Path, texts: dict[str, str]) -> Iterator[Att
 
 
 def write_rows(path: Path, texts: dict[str, str]) -> Path:
-    """Each text as a sku, a prompt, a category and a selection; what a file may not have is refused, and shown."""
+    """Write each text as a sku, a prompt, a category and a selection; some are refused in a file, and shown as such."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["sku", "prompt", "category", "option:size", "note: <b>x</b>"])
@@ -79,14 +79,14 @@ def write_rows(path: Path, texts: dict[str, str]) -> Path:
 
 
 def artifacts(up: Attacked) -> dict[str, str]:
-    """The addresses of the run's artifacts, by the last part of their keys."""
+    """Return the addresses of the run's artifacts by the last part of their keys."""
     found = up.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [up.waiting]}}})
     keys = {one["id"]: "plan" if one["key"].startswith("plan-") else one["key"] for one in found}
     return {key.rpartition("-")[2]: f"artifacts/artifact/{artifact}" for artifact, key in keys.items()}
 
 
 def test_every_text_is_shown_as_it_is(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """On the page of the plan that a person approves on, then in summary, logs and names; nobody else is asked."""
+    """Texts stay text where a person approves the plan, and in summary, logs and names; no other host is asked."""
     installed()
     database = migrated_database(tmp_path_factory.getbasetemp())
     with site() as listener, Browser(tmp_path_factory.mktemp("profile")) as browser:
@@ -117,7 +117,7 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path, tmp_path_factory: pytest.T
             for ui in UIS:
                 names = "image, html link, angle address, entities, backslashes, odd backtick"
                 look(f"{ui}/{artifacts(up)['summary']}", names, "unsafe_characters")
-                # It has the lines of a log alone that fit on its screen.
+                # The page has only the lines of a log that fit on its screen.
                 log_line = "99 rows in ![n](x)" if ui else f"<http[:]//{listener.host}/angle>"
                 look(f"{ui}/runs/flow-run/{up.waiting}", "", log_line)
                 name = f"pattern · {texts['angle address']} fails"

@@ -46,9 +46,9 @@ ROWS = [
 ]
 
 ONE_ROW = "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
-#: How long before the first write of what it makes a task run may start, and how long after the last it may end.
+#: The seconds by which a task run may start before the first write about its item, and end after the last.
 CLOSE = 5.0
-#: Of each item its stage, its content as JSON, its sku, and when its first and last event were written.
+#: Selects each item's stage, its content as JSON, its sku, and the times of its first and last event.
 ITEM_TIMES = """
     SELECT i.stage, i.content, i.sku, MIN(e.at), MAX(e.at) FROM events e
     JOIN attempts a ON a.request_id = e.request_id JOIN items i ON i.key = a.item_key
@@ -95,7 +95,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def first(shop: Shop) -> subprocess.CompletedProcess[str]:
-    """The first import of the file: wholly as a person starts it, whose company has a proxy, and retries by default."""
+    """Return the first import of the file, started by a person whose company has a proxy, and retries by default."""
     theirs = {
         "HTTP_PROXY": "http://127.0.0.1:9",
         "HTTPS_PROXY": "http://127.0.0.1:9",
@@ -111,7 +111,7 @@ def first(shop: Shop) -> subprocess.CompletedProcess[str]:
 def record(
     shop: Shop, first: subprocess.CompletedProcess[str]
 ) -> Iterator[Mapping[str, list[dict[str, Any]]]]:
-    """What the Prefect server has of the first import, asked once it is opened again."""
+    """Yield what the Prefect server has of the first import once it is reopened."""
     with OwnServer(shop.home) as server:
         api = api_of(server)
         yield {
@@ -121,7 +121,7 @@ def record(
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    """Without the run, which is another each time."""
+    """Return the rows of a file without the run, which differs each time."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         return [{name: cell for name, cell in row.items() if name != "run"} for row in csv.DictReader(file)]
 
@@ -154,7 +154,7 @@ def test_results_have_every_row_in_order_with_its_status(shop: Shop, first: obje
 
 
 def test_manifest_counts_and_checksums_hold(shop: Shop, first: object) -> None:
-    """It and results.jsonl are as their documented schemas say."""
+    """The manifest and results.jsonl also match their documented schemas."""
     manifest = json.loads((shop.latest("spring") / "manifest.json").read_text())
     docs = CHECKOUT / "docs"
     jsonschema.validate(manifest, json.loads((docs / "manifest.schema.json").read_text()))
@@ -169,7 +169,7 @@ def test_manifest_counts_and_checksums_hold(shop: Shop, first: object) -> None:
 
 
 def test_each_product_belongs_to_its_row(shop: Shop, first: object) -> None:
-    """By the studio's own record: that pattern, that category, those selections; nothing bought twice."""
+    """The studio's own record has the row's pattern, category and selections; nothing was bought twice."""
     lines = [line for line in read_record(shop.home / "studio" / "studio.db") if line.verdict == "accepted"]
     assert len({line.request_id for line in lines}) == len(lines)
     products = [line.body for line in lines if line.operation == "products/create"]
@@ -178,7 +178,7 @@ def test_each_product_belongs_to_its_row(shop: Shop, first: object) -> None:
 
 
 def test_run_with_nothing_to_do_starts_no_server(shop: Shop, first: object) -> None:
-    """It has all that a run has, and draws nothing: pictures are for whoever looks."""
+    """It has all that a run has, and draws nothing: pictures are drawn when somebody looks."""
     before, results = shop.creates(), rows_of(shop.latest("spring") / "results.csv")
     again = shop.run("import", "spring.csv")
     assert again.returncode == 3, again.stderr
@@ -230,7 +230,7 @@ def test_run_has_progress_and_summary(record: Mapping[str, list[dict[str, Any]]]
 def test_results_that_cannot_be_written_are_the_end_of_the_command(
     tmp_path: Path, joint_server: OwnServer
 ) -> None:
-    """What was made, why it is in no file, and exit code 1; in the Prefect UI the run is not called Completed."""
+    """It says what was made and why it is in no file, with exit code 1; the Prefect UI does not say Completed."""
     settle_at(joint_server, tmp_path / ".patternmill")
     (tmp_path / "tea.csv").write_text(ONE_ROW)
     (tmp_path / "out" / "results.csv" / "in-the-way").mkdir(parents=True)

@@ -37,7 +37,7 @@ HOSTILE = (
     "<!--<script>",
     "]]>\u2028\u2029&lt;<!--rows-->",
 )
-#: The last two choose nothing.
+#: The columns of the sheet; the last two select nothing.
 HEADER = ("sku", "prompt", "category", "Kollektion", "Preis")
 READY = "document.documentElement?.dataset.ready"
 CURRENT = "current && rows[current.rows[0]].sku"
@@ -47,7 +47,7 @@ CARD = "cells.get(owners.get('p1'))"
 
 
 def rows(patterns: int = 6, failed: Sequence[int] = (4,)) -> list[RowResult]:
-    """So many patterns, each with two products, of which some failed; the last row was refused."""
+    """Return rows of so many patterns with two products each, some of which failed; the last row was refused."""
     made = [_row(n, product, is_failed=n in failed) for n in range(patterns) for product in range(2)]
     return [*made, refused("=R", cells=("=R", "no ink", "Mug", "", ""), prompt="no ink")]
 
@@ -63,7 +63,7 @@ def _row(pattern: int, product: int, *, is_failed: bool) -> RowResult:
 
 
 def takes_of(pattern: int) -> list[dict[str, Any]]:
-    """The takes of a pattern: one alone has three."""
+    """Return the takes of a pattern; only one has three."""
     items = ("p1", "p1-2", "p1-3") if pattern == 1 else (f"p{pattern}",)
     return [
         {
@@ -77,7 +77,7 @@ def takes_of(pattern: int) -> list[dict[str, Any]]:
 
 
 def shown(made: Sequence[RowResult]) -> RunResults:
-    """Return rows as a page takes them."""
+    """Return rows in the form that a page takes."""
     return results_of(made, HEADER).read()
 
 
@@ -89,7 +89,7 @@ def html(made: Sequence[RowResult] = (), **how: Any) -> bytes:
 
 
 class Desk(ThreadingHTTPServer):
-    """Speaks to the page as `patternmill look` does, and has what was saved in the order of arrival."""
+    """Serves the page as `patternmill look` does, and keeps what was saved in the order of arrival."""
 
     daemon_threads = True
 
@@ -97,7 +97,7 @@ class Desk(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.url = f"http://127.0.0.1:{self.server_port}/"
         self.saved: list[dict[str, Any]] = []
-        #: What else was posted, what the command would do, and what was begun of it.
+        #: What else was posted, the plan of the page's command, and what was begun of it.
         self.posted: list[tuple[str, Any]] = []
         self.plan: dict[str, Any] | None = None
         self.begun: list[dict[str, Any]] = []
@@ -114,7 +114,7 @@ class Desk(ThreadingHTTPServer):
         return html(rows(30), served=True, facts=facts)
 
     def picture(self, name: str) -> bytes:
-        """Return a picture of a take: as many points wide."""
+        """Return a picture of a take, which is as many pixels wide as the take's number."""
         self.asked.append(name)
         self.may_draw.wait(20)
         stream = io.BytesIO()
@@ -166,7 +166,7 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def opened(browser: Browser, address: str, width: int = 1400, height: int = 900) -> Browser:
-    """Anew, even where it is there already; what the browser complained of before fails the test."""
+    """Load a page anew, even where it is open already; earlier complaints of the browser fail the test."""
     complaints = browser.do("window.complaints ?? []")
     browser.resize(width, height)
     browser.open("about:blank")
@@ -205,7 +205,7 @@ _NUMBERS = count()
 
 
 def written(folder: Path, content: bytes) -> str:
-    """Each a run of its own: the browser's drafts are by run."""
+    """Write a page as one of a new run, as the browser keeps drafts by run; return its address."""
     path = folder / "gallery.html"
     path.write_bytes(content.replace(b'"run-7"', f'"run-7{next(_NUMBERS)}"'.encode()))
     return path.as_uri()
@@ -221,7 +221,7 @@ def saved(browser: Browser, number: int) -> None:
 
 
 def test_every_row_is_found_among_ten_thousand(browser: Browser, tmp_path: Path) -> None:
-    """Few are laid out at a time; what failed comes first, and a search and a status leave the matching ones."""
+    """Few are laid out at a time; failures come first, and a search and a status leave the matching rows."""
     opened(browser, written(tmp_path, html(rows(5000, failed=(4, 3500)))))
     browser.until(f"{SKUS}.startsWith('S4-0,S3500-0,=R,S0-0,')")
     assert browser.do("document.querySelectorAll('.sku').length") < 60
@@ -270,7 +270,7 @@ def test_each_key_is_one_decision_in_order_and_at_once(browser: Browser, desk: D
 
 
 def test_a_server_that_was_away_gets_each_decision_once(browser: Browser, desk: Desk, tmp_path: Path) -> None:
-    """Also over a reload, under the same IDs, and saved in a file; what it refuses is said, and asks again."""
+    """They survive a reload, under the same IDs, and are in a saved file; a refused one is shown and open again."""
     desk.is_down = True
     opened(browser, desk.url)
     browser.press("p", "x")
@@ -310,7 +310,7 @@ def test_a_killed_browser_loses_nothing(tmp_path: Path, on_disk: str) -> None:
 
 
 def test_decisions_file_is_a_sheet(browser: Browser, tmp_path: Path, on_disk: str) -> None:
-    """Of the rows that share each pattern, in the order of the decisions, and nothing that a spreadsheet would run."""
+    """It has the rows that share each pattern in the order of the decisions, and nothing that a spreadsheet runs."""
     opened(browser, on_disk)
     assert browser.do("byId('do').childElementCount") == 0, "from disk nothing is bought"
     browser.save_files_in(tmp_path)
@@ -333,7 +333,7 @@ def test_decisions_file_is_a_sheet(browser: Browser, tmp_path: Path, on_disk: st
 
 
 def test_page_and_plan_choose_the_same_take(browser: Browser, on_disk: str) -> None:
-    """The page follows each key at once, by the rules of the plan; and says of a row what is true since."""
+    """The page follows each key at once by the rules of the plan, and shows what has become of a row since."""
     opened(browser, on_disk)
     for name, (text, choice, *_) in CASES.items():
         judged = [take for take in takes(text) if take.is_made]
@@ -386,7 +386,7 @@ def test_decision_is_about_the_take_that_is_looked_at(browser: Browser, desk: De
 
 
 def test_rejected_pattern_is_shown_as_discarded_and_taken_back(browser: Browser, desk: Desk) -> None:
-    """Once all of its takes are; and the rows that share it are named, before and after."""
+    """It is discarded once all of its takes are rejected; the rows that share it are named before and after."""
     opened(browser, desk.url)
     browser.do("go(owners.get('p1'))")
     assert "also S1-1" in browser.do(f"{CARD}.textContent")
@@ -401,7 +401,7 @@ def test_rejected_pattern_is_shown_as_discarded_and_taken_back(browser: Browser,
 
 
 def test_pictures_of_what_is_shown_come_first_and_hold_up_no_decision(browser: Browser, desk: Desk) -> None:
-    """Few are asked for at a time; until one is there the prompt stands in its place."""
+    """Few are asked for at a time; until a picture is there, the prompt stands in its place."""
     desk.may_draw.clear()
     opened(browser, desk.url, 390, 600)
     browser.until("fetching === 4 && wanted.length")
@@ -417,7 +417,7 @@ def test_pictures_of_what_is_shown_come_first_and_hold_up_no_decision(browser: B
 
 
 def test_remake_is_one_confirmation_of_what_the_server_plans(browser: Browser, desk: Desk) -> None:
-    """With its sum, digest and token, once decisions are saved; and it is followed to its end, over a reload too."""
+    """It has sum, digest and token, comes once decisions are saved, and is followed to its end, over a reload too."""
     opened(browser, desk.url)
     browser.press("a", "Escape")
     browser.click("Remake…")
@@ -446,7 +446,7 @@ def test_remake_is_one_confirmation_of_what_the_server_plans(browser: Browser, d
 
 
 def test_page_approves_and_pauses(browser: Browser, desk: Desk) -> None:
-    """Without a pointer, too."""
+    """Both work without a pointer, too."""
     opened(browser, desk.url)
     browser.click("Approve…")
     browser.shows("Approve 20 items for €5.00? This buys them.")
@@ -461,7 +461,7 @@ def test_page_approves_and_pauses(browser: Browser, desk: Desk) -> None:
 
 
 def test_many_are_decided_at_once_and_undone_together(browser: Browser, desk: Desk) -> None:
-    """One by one, with the pointer, or all that are shown; what has no picture is left out."""
+    """They are chosen one by one, with the pointer, or all that are shown; what has no picture is left out."""
     opened(browser, desk.url)
     browser.press("s", "ArrowRight", "ArrowRight", "s")
     browser.shows("2 selected")
@@ -482,7 +482,7 @@ def test_many_are_decided_at_once_and_undone_together(browser: Browser, desk: De
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 390)])
 def test_axe_finds_nothing(browser: Browser, on_disk: str, scheme: str, width: int) -> None:
-    """WCAG 2.2 A and AA: every view, with a verdict of each kind; large targets; nothing scrolls sideways."""
+    """Every view meets WCAG 2.2 A and AA, with a verdict of each kind, large targets and no sideways scrolling."""
     if os.environ.get("CI") != "true":
         pytest.importorskip("axe_core_python")
     browser.prefer(scheme)
@@ -500,7 +500,7 @@ def test_axe_finds_nothing(browser: Browser, on_disk: str, scheme: str, width: i
         violations = browser.do("axe.run().then((result) => result.violations)")
         assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in violations] == [], key
         assert browser.do(small) == [], key
-        # As wide as it is, and at 400 %.
+        # At its own width, and at a zoom of 400 %.
         for size in ((320, 256), (width, 900)):
             browser.resize(*size)
             browser.until("document.documentElement.scrollWidth <= innerWidth")

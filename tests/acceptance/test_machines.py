@@ -23,7 +23,7 @@ WINDOW = 100
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_machines_freeze_die_and_restart(tmp_path: Path, zygote: Zygote, joint_server: OwnServer) -> None:
-    """PostgreSQL and the flow's own process too: groups go on elsewhere, and in the share that they had."""
+    """So do PostgreSQL and the flow's own process; groups go on elsewhere, with the share that they had."""
     jobs = Times(median=3.0)
     with ExitStack() as stack:
         service = stack.enter_context(Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service"))

@@ -1,6 +1,6 @@
-"""What becomes of a run's flow run: its server is away, killed or frozen; a person pauses, cancels or kills the run.
+"""What becomes of a flow run whose server is away, killed or frozen, or whose run a person pauses, cancels or kills.
 
-Whatever that is, the run goes on or ends in order, and what the server shows is true, at the latest after the next run.
+In each case the run goes on or ends in order, and what the server shows is true, at the latest after the next run.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 ROWS = 20
 SECOND = Times(median=1.0)
-#: The offer takes its time, so that a server can be killed before anything is bought.
+#: A slow answer about the offer, so that a server can be killed before anything is bought.
 SLOW_OFFER = Rule("categories/list", "late", {"delay": 5.0}, nth=(1,))
-#: A whole run takes some 10 seconds with its start; a lost server adds 15 at its end, and before it begins the
-#: patience of Prefect's client.
+#: Seconds for a whole run. It takes some 10 with its start; a lost server adds 15 at the end, and the patience of
+#: Prefect's client before the run begins.
 BOUND = 150.0
-#: For how long a server is away that comes back.
+#: The seconds for which a server that comes back is away.
 GAP = 6.0
 REPORTS = ("driven without Prefect", "did not get all of this run")
 
@@ -56,7 +56,7 @@ class Stage:
         service = stack.enter_context(Hostile(plan, folder / "service"))
         patient = {"PATTERNMILL_REQUEST_TIMEOUT": "PT20S", "PATTERNMILL_MAX_IN_FLIGHT": "6"}
         self.room = Room(folder / "room", service, some_rows(ROWS, shared=0), zygote, patient)
-        #: Where the home's own server would have its database.
+        #: The folder where the home's own server would have its database.
         self.own = lay_database(template, folder / "room" / "home")
         self.server = NamedServer(lay_database(template, folder / "named"))
         self._stack = stack
@@ -98,7 +98,7 @@ class Stage:
         return [run["name"] for run in runs if run["state_type"] in OPEN_STATES]
 
     def assert_made(self, ended: Ended) -> None:
-        """Whatever became of the server: the exit code, the goods, the files; and a quiet terminal."""
+        """Check exit code, goods, files and a quiet terminal, whatever became of the server."""
         assert ended.code == 0, ended.output
         for word in ("Traceback", "Warning", "ERROR", "Retry handling"):
             assert word not in ended.out + ended.err, ended.output
@@ -119,7 +119,7 @@ def absent_at_the_start(stage: Stage) -> Started:
 
 
 def killed_before_the_rows_begin(stage: Stage) -> Started:
-    """The flow has begun and reads the offer."""
+    """Kill the server when the flow has begun and reads the offer."""
     running, _ = stage.begin()
     eventually(lambda: "Running" in stage.ends(), 90)
     stage.server.kill()
@@ -128,14 +128,14 @@ def killed_before_the_rows_begin(stage: Stage) -> Started:
 
 
 def frozen_in_mid_run(stage: Stage) -> Started:
-    """A server that accepts connections and never answers counts as lost."""
+    """Freeze the server: one that accepts connections and never answers counts as lost."""
     running = stage.begin_and_buy()
     stage.server.send(signal.SIGSTOP)
     return running
 
 
 def own_server_killed_in_mid_run(stage: Stage) -> Started:
-    """It is found by its command line, which names the lock of its users."""
+    """Kill the command's own server, which is found by its command line: that names the lock of its users."""
     running = stage.begin_on_own_server()
     stage.await_purchases()
     lock = str(stage.own / "users.lock").encode()
@@ -162,7 +162,7 @@ def test_lost_server(stage: Stage, lose: Callable[[Stage], Started]) -> None:
 
 
 def away_for_a_while_at_the_end(stage: Stage) -> tuple[Started, Path]:
-    """The results are written, and the flow run is not ended yet."""
+    """Take the server away when the results are written, and the flow run has not ended yet."""
     running, gate = stage.begin(behind_a_gate=True)
     assert gate is not None
     eventually((stage.room.out / "results.csv").exists, BOUND)
@@ -173,7 +173,7 @@ def away_for_a_while_at_the_end(stage: Stage) -> tuple[Started, Path]:
 
 
 def own_servers_database_locked(stage: Stage) -> tuple[Started, Path]:
-    """Somebody holds it for ten seconds: the server waits, the run does not."""
+    """Hold the lock of the database for ten seconds: the server waits, the run does not."""
     running = stage.begin_on_own_server()
     stage.await_purchases()
     with closing(sqlite3.connect(stage.own / "prefect.db", timeout=20, isolation_level=None)) as intruder:
@@ -201,9 +201,9 @@ def test_returning_server(stage: Stage, play: Callable[[Stage], tuple[Started, P
 
 
 def test_groups_do_not_wait_for_a_frozen_server(stage: Stage) -> None:
-    """It is woken when 400 more patterns and products were bought: a run that waited for it would not get there.
+    """It is woken once 400 more patterns and products were bought, which a run that waited for it never reaches.
 
-    Then each row's group is found among the task runs, which have all ended.
+    Then the group of each row is among the task runs, which have all ended.
     """
     stage.room.rows = some_rows(600)
     write_csv(stage.room.file, stage.room.rows)
@@ -224,7 +224,7 @@ def test_groups_do_not_wait_for_a_frozen_server(stage: Stage) -> None:
 
 
 def test_killed_commands_run_is_ended_by_the_next(stage: Stage) -> None:
-    """With its task runs."""
+    """Its task runs are ended too."""
     stage.begin_and_buy().kill()
     assert stage.ends() == ["Running"] and stage.open_task_runs()
     stage.assert_made(stage.begin()[0].wait(BOUND))
@@ -233,7 +233,7 @@ def test_killed_commands_run_is_ended_by_the_next(stage: Stage) -> None:
 
 
 def test_run_whose_server_was_away_at_its_end_is_ended_by_the_next(stage: Stage) -> None:
-    """The command waits for it for some seconds, and ends with its own exit code."""
+    """The command waits for the server for some seconds, and ends with its own exit code."""
     running = stage.begin_and_buy()
     stage.server.kill()
     stage.assert_made(running.wait(BOUND))
@@ -275,9 +275,9 @@ def test_paused_run_begins_nothing_new_until_it_is_resumed(stage: Stage) -> None
     ],
 )
 def test_stopped_command_ends_as_cancelled(stage: Stage, number: signal.Signals | None, why: str) -> None:
-    """State, results, exit code, and why: in the state, in a log line, and on the page.
+    """It has the state, results and exit code of a stop; the reason is in the state, in a log line, and on the page.
 
-    No worker sends a signal where the run is cancelled in the UI: the command finds out by itself, and drains.
+    No worker sends a signal when the run is cancelled in the UI: the command finds out by itself, and drains.
     """
     running = stage.begin_and_buy()
     if number is None:

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments, any number of times, then the same command: nothing twice, nothing lost."""
+"""SIGKILL at random moments, any number of times, then the same command: nothing is bought twice or lost."""
 
 from __future__ import annotations
 

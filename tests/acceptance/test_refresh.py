@@ -34,7 +34,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_refreshes_of_an_address(tmp_path: Path, shop: Site, joint_server: OwnServer) -> None:
-    """Made, edited, emptied: exit codes, calls, changes.csv; and the address's password is in no file."""
+    """The source is made, edited and emptied: exit codes, calls and changes.csv; its password is in no file."""
     settle_at(joint_server, tmp_path / ".patternmill")
     address = shop.at("ann:goldfinch@127.0.0.1")
 

@@ -1,4 +1,4 @@
-"""What real processes meet, judged by the service's own record: one another, a person's stop, a service in disguise.
+"""Real processes that meet one another, a person's stop or a changed service, judged by the service's own record.
 
 What each answer leads to is a line of a table in `tests/unit/service/test_resend.py`, and the simulation meets all of
 them in virtual time.
@@ -22,9 +22,9 @@ from tests.hostile.certificates import write_certificates
 from tests.hostile.plan import CREATES
 from tests.hostile.record import Line, lines_of
 
-#: How long a signal may take to arrive, on a machine that is busy with something else.
+#: The seconds that a signal may take to arrive on a busy machine.
 HEARD = 2.0
-#: Jobs read as running until the plan is changed.
+#: A plan under which all jobs read as running until it is changed.
 HELD = Plan(rules=(Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}),))
 
 
@@ -44,7 +44,7 @@ def finish(room: Room) -> Evidence:
     ended = room.run()
     assert ended.code == 0, ended.output
     evidence = Evidence(room)
-    # One that stood still may ask for the jobs that it knew of; it may not buy.
+    # A run that was stopped may ask about the jobs that it knew of; it may not buy.
     assert [fault for fault in evidence.faults() if not fault.startswith("jobs/get")] == []
     return evidence
 
@@ -54,7 +54,7 @@ def test_holder_that_stood_still_is_fenced_off(tmp_path: Path, zygote: Zygote) -
     with Hostile(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), tmp_path) as service:
         room = room_in(tmp_path, service, zygote, rows=24, window=6)
         hasty = (*HURRY, "--silence", "1.5")
-        # Two requests or more are on record, and wait until they may be sent.
+        # Two or more requests are on record, and wait until they may be sent.
         first = room.start(inject=(*hasty, "--drain", "5", "--create-rate", "2"))
         wait_for(service.record, '"created"', count=4)
         _stop_between_writes(first, room.folder / room.home)
@@ -88,17 +88,17 @@ def _stop_between_writes(started: Started, home: Path) -> None:
 
 
 def _all_stopped(pid: int) -> bool:
-    """SIGSTOP returns before the threads have stopped: one of them could lock the database after we looked."""
+    """Return whether all threads have stopped: after SIGSTOP one of them could still lock the database for a moment."""
     try:
         threads = [thread.read_text() for thread in Path(f"/proc/{pid}/task").glob("*/stat")]
     except (FileNotFoundError, ProcessLookupError):
-        # A thread ended meanwhile.
+        # A thread has ended in the meantime.
         return False
     return all(thread.rpartition(")")[2].split()[0] == "T" for thread in threads)
 
 
 def test_one_signal_lets_what_runs_end(tmp_path: Path, zygote: Zygote) -> None:
-    """Nothing new is bought, what runs is followed to its end, the results show the states."""
+    """Nothing new is bought, jobs in flight are followed to their end, and the results show the states."""
     window, jobs = 4, Times("uniform", low=0.4, high=1.2)
     with Hostile(Plan(patterns=jobs, products=jobs), tmp_path) as service:
         room = room_in(tmp_path, service, zygote, rows=16, window=window)
@@ -119,7 +119,7 @@ def test_one_signal_lets_what_runs_end(tmp_path: Path, zygote: Zygote) -> None:
 
 
 def test_second_signal_ends_it_at_once(tmp_path: Path, zygote: Zygote) -> None:
-    """While it follows jobs that do not end; the next run goes on with them."""
+    """It was following jobs that do not end; the next run resumes them."""
     with Hostile(HELD, tmp_path) as service:
         room = room_in(tmp_path, service, zygote, rows=4, window=4)
         started = room.start(inject=(*HURRY, "--drain", "3600"))
@@ -134,7 +134,7 @@ def test_second_signal_ends_it_at_once(tmp_path: Path, zygote: Zygote) -> None:
 
 
 def test_service_that_forgets_a_request_sells_it_twice(tmp_path: Path, zygote: Zygote) -> None:
-    """Nothing on this side can know it; the record shows it, and that is how much every other test relies on it."""
+    """Nothing on this side can notice it, but the record shows it: all other tests rely on the service's promise."""
     lost = Rule("patterns/create", "answer_lost", matching="no. 2", each=1)
     plan = Plan(rules=(lost, Rule("patterns/create", "forget", repeat=True)))
     with Hostile(plan, tmp_path) as service:

@@ -1,4 +1,4 @@
-"""Canaries: secrets put wherever a program may meet one, and looked for wherever it may have written one down."""
+"""Canaries: secrets planted wherever a program may meet one, and searched for wherever it may have written one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.acceptance.harness import COMMAND, HURRY, QUICK, Room, Zygote, some_r
 from tests.acceptance.prefect_servers import lay_database, migrated_database
 from tests.hostile import Hostile, Plan, Rule, Times, audit
 
-#: Each is looked for by its middle, so that a part of it is found as well.
+#: The canaries. Each is searched for by its middle, so that a part of it is found as well.
 KEY = "sk_live_canary00key1234567890abcdef"
 PASSWORDS = {
     "DSN": "canary01dsnpassword",
@@ -30,7 +30,7 @@ ESCAPED = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
 
 
 def pieces(secret: str) -> list[bytes]:
-    """What is looked for: the secret's own part, plain and in base64 in any of its three shifts."""
+    """Return what to search for: the secret's own part, plain and in base64 at each of the three offsets."""
     core = secret.split("canary")[1]
     plain = f"canary{core}".encode()
     shifted = [base64.b64encode(b"x" * n + plain)[n + 3 : -6] for n in range(3)]
@@ -46,7 +46,7 @@ def found_in(place: str, content: bytes, secrets: Mapping[str, str]) -> list[str
 
 
 def found_under(folder: Path, secrets: Mapping[str, str]) -> list[str]:
-    """Every file below a folder, whatever it is."""
+    """Return where secrets were found, in every file below a folder, whatever its kind."""
     return [
         hit
         for path in folder.rglob("*")
@@ -59,7 +59,7 @@ def echo(operation: str, number: int, code: int, body: object, **conditions: obj
     return Rule(operation, "status", {"code": code, "body": body}, nth=(number,), **conditions)  # type: ignore[arg-type]
 
 
-#: The service, or a proxy, echoes the key in every manner; each occurs once.
+#: The ways in which the service, or a proxy, echoes the key; each occurs once.
 ECHOES = (
     echo(PATTERN, 1, 500, {"error": {"message": f"no such tenant for Bearer {KEY}"}}),
     echo(PATTERN, 2, 503, f"Authorization: Bearer {KEY}"),
@@ -115,7 +115,7 @@ class Onlooker:
 
 
 def test_search_finds_planted_canaries(tmp_path: Path) -> None:
-    """Plain, cut short and in base64."""
+    """They are found plain, cut short and in base64."""
     for content in (KEY.encode(), KEY[4:-5].encode(), base64.b64encode(f"user:{KEY}".encode())):
         (tmp_path / "file").write_bytes(b"x" + content)
         assert found_under(tmp_path, {"KEY": KEY}), content

@@ -1,4 +1,4 @@
-"""Another port of this machine, in the browser of the person who looks: it gets and does nothing."""
+"""A page of another port of this machine, in the browser of the person who looks: it reads and does nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.service.sites import Start, answer
 from tests.unit.service.sites import start as start
 
 HERONS = "http://127.0.0.1:9/herons.png"
-#: What a page of another port tries: to read, to decide, to approve, with whatever the browser sends by itself.
+#: Tries, as a page of another port, to read, decide and approve, with whatever the browser sends by itself.
 ATTACK = """(async () => {
   const reached = [];
   for (const [path, how] of [['/page', {}], ['/pictures/0.png', {}],
@@ -46,7 +46,7 @@ ATTACK = """(async () => {
 
 @contextmanager
 def looking(run: ViewedRun) -> Iterator[str]:
-    """The address that opens its page."""
+    """Serve the page of a run, and yield the address that opens it."""
     with bound_socket() as bound:
         door = Door(bound)
         server = LookServer(run, "Ada", [door]).prepared()
@@ -72,7 +72,7 @@ def noted(asked: list[str], serve: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attack(browser: Browser, url: str, target: str) -> None:
-    """The page of another port reaches nothing, and finds nothing that the browser keeps."""
+    """Check that a page of another port reaches nothing, and finds nothing that the browser keeps."""
     browser.open(url)
     browser.until("document.title === 'other'")
     reached, *kept = json.loads(browser.do(ATTACK.replace("TARGET", json.dumps(target))))

@@ -1,6 +1,6 @@
 """`patternmill up` against unauthorized access: a page in the person's browser, another user.
 
-One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser, in the soak.
+A catalog waits for its approval during the attacks; then, in the soak, the person approves it in the same browser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.prefect_api import PrefectApi
 from tests.unit.service.sites import Start, answer
 from tests.unit.service.sites import start as start
 
-#: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
+#: Tries every way in which a page can send something; what the browser or the server refuses is recorded as such.
 ATTACKS = """
 const seen = {};
 const tried = async (name, attack) => {
@@ -76,7 +76,7 @@ const now = {type: 'SCHEDULED'};
 
 @dataclass
 class Attacked(Up):
-    """With a run that waits for its approval."""
+    """`patternmill up` with a run that waits for its approval."""
 
     waiting: str = ""
 
@@ -87,7 +87,7 @@ class Attacked(Up):
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    """Serving, with a plan that waits for a person."""
+    """Serve with a plan that waits for a person."""
     folder = tmp_path_factory.mktemp("up")
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
     with serve(folder, PATTERNMILL_APPROVE_ABOVE_ITEMS="3") as serving:
@@ -99,7 +99,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
 
 @pytest.fixture(scope="module")
 def browser(up: Attacked, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The person's, logged in."""
+    """Yield the person's browser, which is logged in."""
     installed()
     with Browser(tmp_path_factory.mktemp("profile")) as browser:
         browser.open(up.server.login_url())
@@ -133,12 +133,12 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(
     assert up.prefect.runs() == before
     assert up.prefect.state(up.waiting)["name"] == "Suspended"
     assert not mark.exists()
-    # What the worker's key would have come with.
+    # Calls of the interface would have carried the worker's key.
     assert not [path for path in thief.paths if path.startswith("/v1")]
 
 
 def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) -> None:
-    """Without the credential there is the health of the server, the UI's files, and nothing else."""
+    """Without the credential the server shows its health and the UI's files, and nothing else."""
     for path in ("version", "admin/settings", "deployments/filter"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{up.api.url}/{path}", timeout=20)
@@ -146,7 +146,7 @@ def test_user_without_the_credential_gets_health_and_files_only(up: Attacked) ->
             assert answer.code in {401, 404}, path
     with urllib.request.urlopen(f"{up.api.url}/health", timeout=20) as answer:
         policy = answer.headers["Content-Security-Policy"]
-    # Against clickjacking, and against what a displayed text may have the browser fetch.
+    # They prevent clickjacking, and fetches that a displayed text might cause.
     for rule in (
         "frame-ancestors 'none'",
         "img-src 'self' data: blob:",
@@ -167,7 +167,7 @@ def test_credential_is_kept_nowhere_else(up: Attacked) -> None:
 
 
 def test_run_may_choose_only_its_parameters(up: Attacked) -> None:
-    """Not its command or environment: the server refuses, and so does the worker, where a pool would let them."""
+    """It may not choose its command or environment: the server refuses, and so does a worker whose pool allows it."""
     mark = up.folder / "mark"
     wishes: list[dict[str, Any]] = [{"command": f"touch {mark}"}, {"env": {"PATTERNMILL_STUDIO_URL": "x"}}]
     for wish in [*wishes, {"env.PATTERNMILL_STUDIO_URL": "x"}, {"working_dir": "/"}]:
@@ -191,7 +191,7 @@ def test_run_may_choose_only_its_parameters(up: Attacked) -> None:
 
 @pytest.mark.soak
 def test_plan_is_approved_in_the_ui(up: Attacked, browser: Browser) -> None:
-    """With a note that is kept; the run completes. Ledger and pictures are private, the results as the umask has it."""
+    """The note is kept, and the run completes. Ledger and pictures are private, the results follow the umask."""
     browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
     browser.click("Resume")
     browser.shows("kept with the decision")
@@ -206,7 +206,7 @@ def test_plan_is_approved_in_the_ui(up: Attacked, browser: Browser) -> None:
 
 
 def test_home_is_private(up: Attacked) -> None:
-    """Databases, logs and credentials."""
+    """Databases, logs and credentials are private."""
     assert open_to_others(up.folder / "home") == []
 
 

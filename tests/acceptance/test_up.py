@@ -37,7 +37,7 @@ def beside(folder: Path, *arguments: str, until: str | None = None) -> None:
 
 
 def test_runs_from_the_api_and_from_the_command_line(tmp_path: Path) -> None:
-    """An import with a failure and its retry by the form, then a file by `import`: in one history. Ctrl-C ends all."""
+    """A failed import and its retry by the form, then a file by `import`, are in one history. Ctrl-C ends all."""
     (tmp_path / "looms.csv").write_text(
         "sku,prompt,category,option:size,option:fabric\n"
         "L-1,Blue herons,Cushion,50x50,linen\n"
@@ -61,7 +61,7 @@ def test_runs_from_the_api_and_from_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
-    """Ctrl-C, or a SIGKILL: the run drains and writes its results."""
+    """After Ctrl-C or SIGKILL the run drains and writes its results."""
     jobs, window = Times(median=4.0), str(WINDOW)
     with Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service") as service:
         with up(tmp_path, PATTERNMILL_MAX_IN_FLIGHT=window, **service.environment) as serving:
@@ -76,7 +76,7 @@ def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signa
 
 
 def test_schedule_survives_a_restart_and_starts_a_refresh(tmp_path: Path) -> None:
-    """Its source lies in the folder of `up`, as it must."""
+    """Its source lies in the folder of `up`, as is required."""
     shutil.copytree(CHECKOUT / "inputs", tmp_path / "sheets")
     schedule = (
         "refresh",

@@ -33,10 +33,10 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 Worker = Callable[..., subprocess.Popen[bytes]]
 ROWS = 40
 WINDOW = 8
-#: Rows of a plan that a person is asked about, under these limits.
+#: The number of rows of a plan that a person is asked about under the limits below.
 FEW = 8
 LIMITS = {"PATTERNMILL_APPROVE_ABOVE_ITEMS": "5"}
-#: Long enough that a stop finds a full window, and short enough that a drain follows it to its end.
+#: The duration of jobs: long enough that a stop finds a full window, and short enough that a drain sees its end.
 JOBS = Times(median=5.0)
 BROKEN = Rule("patterns/create", "job_fails", matching="retried no. 3,")
 REFUSED_KEY = Rule("patterns/create", "status", {"code": 401}, matching="retried no. 24,")
@@ -81,7 +81,7 @@ def begin_import(
     sent: int = WINDOW,
     **limits: int,
 ) -> Begun:
-    """Return once so many creates are sent: a window of jobs is in flight."""
+    """Begin an import, and return once so many creates are sent: a window of jobs is in flight."""
     file = write_csv(folder / f"{about}.csv", some_rows(count, about=about))
 
     def creates() -> int:
@@ -108,7 +108,7 @@ def assert_bought_once(service: Hostile, about: str) -> None:
 def test_stop_drains(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path, module: tuple[str, ...], why: str
 ) -> None:
-    """Cancelled in the UI under Prefect's own worker, or because ours is stopped, which ends after its runs.
+    """A run is cancelled in the UI under Prefect's own worker, or because ours is stopped, which ends after its runs.
 
     Jobs in flight are followed, none is added, and results are written, within the 30 s that Prefect leaves.
     """
@@ -151,7 +151,7 @@ def test_suspended_in_the_ui_and_resumed(
 
 
 def press_retry(prefect: Prefect, begun: Begun) -> dict[str, Any]:
-    """What the UI sends; returns the state in which the run ends this time."""
+    """Send what the UI's button sends; return the state in which the run ends this time."""
     before = prefect.ask(f"flow_runs/{begun.flow_run}")["run_count"]
     prefect.set_state(begun.flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
     flow_run: dict[str, Any] = {}
@@ -168,7 +168,7 @@ def press_retry(prefect: Prefect, begun: Begun) -> dict[str, Any]:
 def test_retry_in_the_ui_buys_only_what_is_missing(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
-    """The key was refused in the middle, then replaced. What has failed finally is not asked for again."""
+    """The key was refused in mid-run, then replaced. What has finally failed is not asked for again."""
     worker()
     begun = begin_import(prefect, service, tmp_path, "retried")
     first = prefect.ended(begun.flow_run, within=150)
@@ -186,7 +186,7 @@ def test_retry_in_the_ui_buys_only_what_is_missing(
 
 
 def look(prefect: Prefect) -> str:
-    """What the deployment that looks for crashed runs has audited, beside the worker that does it by itself."""
+    """Run the deployment that looks for crashed runs, beside a worker that does so by itself; return what it says."""
     state = prefect.ended(prefect.begin("resume-crashed"), within=120)
     assert state["name"] == "Completed", state
     return str(state["message"])
@@ -197,7 +197,7 @@ def imports(prefect: Prefect) -> set[str]:
 
 
 def kill_runs_of(worker: subprocess.Popen[bytes], *, first: bool = False) -> None:
-    """Kill its runs, as the system does for memory; `first`: the worker before them, as a machine is lost."""
+    """Kill its runs, as the system does when memory is short; `first`: the worker before them, as a lost machine."""
     runs = children(worker.pid)
     if first:
         worker.kill()
@@ -208,9 +208,9 @@ def kill_runs_of(worker: subprocess.Popen[bytes], *, first: bool = False) -> Non
 def test_run_of_a_killed_machine_is_begun_again_once(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
-    """SIGKILL of worker and run: the next worker begins it again within what is left to it, and nobody a second time.
+    """After SIGKILL of worker and run, the next worker begins it again with what is left of its limits, once.
 
-    After the second SIGKILL a person does. Nothing is bought twice.
+    After the second SIGKILL a person has to. Nothing is bought twice.
     """
     machine = worker()
     begun = begin_import(prefect, service, tmp_path, "killed", max_items=200)
@@ -237,7 +237,7 @@ def test_run_of_a_killed_machine_is_begun_again_once(
 def test_stop_is_an_end_also_where_the_process_is_killed(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
-    """Cancelled, and killed while it drains: what a person stopped is not begun again."""
+    """A run is cancelled, and killed while it drains: what a person stopped is not begun again."""
     process = worker()
     begun = begin_import(prefect, service, tmp_path, "stopped-and-killed")
     runs = imports(prefect)
@@ -253,14 +253,14 @@ def test_stop_is_an_end_also_where_the_process_is_killed(
 
 
 def suspended(prefect: Prefect, folder: Path, about: str) -> str:
-    """A flow run that has asked about its plan."""
+    """Begin a flow run, and return it once it has asked about its plan."""
     file = write_csv(folder / f"{about}.csv", some_rows(FEW, about=about))
     terms = {"file": str(file), "out": str(folder / "out"), "environment": "staging", "catalog": about}
     return prefect.suspended(prefect.begin("bulk-import", **terms))
 
 
 def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
-    """What the ledger has of a catalog's plans; the ledger agrees with itself."""
+    """Return what the ledger has of a catalog's plans; check that the ledger agrees with itself."""
     settings = Settings(home=Path(prefect.environment["PATTERNMILL_HOME"]))
     with open_ledger(settings, must_exist=True) as ledger:
         assert list(problems(ledger)) == []
@@ -268,7 +268,7 @@ def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
 
 
 def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path) -> None:
-    """While it waits no process runs, no lease is kept and nothing is bought; approved, it runs to its end."""
+    """While it waits, no process runs, no lease is kept and nothing is bought; once approved, it runs to its end."""
     process = worker(**LIMITS)
     flow_run = suspended(prefect, tmp_path, "approved")
     eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
@@ -316,7 +316,7 @@ def test_rejected_plan_is_cancelled_and_no_retry_buys_it(
 def test_waiting_run_begun_again_without_limits_waits_again(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
-    """It was wrongly taken for crashed, and a worker without limits has it: it buys nothing, and can be answered."""
+    """It was wrongly taken for crashed, and a worker without limits has it: it buys nothing, and can be approved."""
     strict = worker(**LIMITS)
     flow_run = suspended(prefect, tmp_path, "alarmed")
     (before,) = approvals(prefect, "alarmed")
@@ -339,7 +339,7 @@ def test_waiting_run_begun_again_without_limits_waits_again(
 def test_newer_run_of_the_catalog_ends_a_waiting_question(
     prefect: Prefect, service: Hostile, worker: Worker, tmp_path: Path
 ) -> None:
-    """It is no longer listed; answered all the same, its flow run buys nothing and ends with the reason."""
+    """It is no longer listed; if it is approved all the same, its flow run buys nothing and ends with the reason."""
     worker(**LIMITS)
     older = suspended(prefect, tmp_path, "overtaken")
     assert "Waits for approval" in status(prefect, "overtaken")

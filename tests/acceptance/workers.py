@@ -1,4 +1,4 @@
-"""What runs deployments: a Prefect server with ours, a worker on it, or `up` with both; and what is asked of them."""
+"""Helpers that run deployments: a Prefect server with ours, a worker for it, or `up` with both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.prefect_api import OPEN_STATES, PrefectApi, api_of
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
 OUR_WORKER = ("cli.main", "up", "--worker")
-#: A worker asks for runs each second, not each tenth one.
+#: Lets a worker ask for runs every second, not every tenth.
 OFTEN = {"PREFECT_WORKER_QUERY_SECONDS": "1"}
 
 
@@ -56,7 +56,7 @@ class Prefect:
         return state
 
     def set_state(self, flow_run: str, kind: str, name: str, **more: Any) -> None:
-        """What the UI's buttons send."""
+        """Set the state of a flow run, as the UI's buttons do."""
         state = {"type": kind, "name": name, **more}
         self.api.post(f"flow_runs/{flow_run}/set_state", {"state": state, "force": True})
 
@@ -64,12 +64,12 @@ class Prefect:
         self.api.post(f"flow_runs/{flow_run}/set_state", {"state": {"type": "CANCELLING"}})
 
     def suspended(self, flow_run: str) -> str:
-        """The same, once it has asked a person."""
+        """Return the same flow run once it has asked a person."""
         eventually(lambda: self.state(flow_run)["name"] == "Suspended", 120, lambda: self.state(flow_run))
         return flow_run
 
     def answer(self, flow_run: str, **fields: Any) -> None:
-        """As the form in the UI does. Just after a run is suspended Prefect has no form, and refuses the answer."""
+        """Reply as the form in the UI does. Just after a run is suspended Prefect has no form, and refuses a reply."""
         answers: list[dict[str, Any]] = []
 
         def is_accepted() -> bool:
@@ -93,7 +93,7 @@ class Prefect:
 
 @contextmanager
 def deployed(home: Path, service: dict[str, str], **settings: str) -> Iterator[Prefect]:
-    """A server with all deployments and the pool, as the README has them made; `settings` are of its clients."""
+    """Yield a server with all deployments and the pool, made as the README says; `settings` are for its clients."""
     with OwnServer(home, settings={}) as server:
         environment = {
             **clean_environment(),
@@ -111,7 +111,7 @@ def deployed(home: Path, service: dict[str, str], **settings: str) -> Iterator[P
 
 @contextmanager
 def workers(prefect: Prefect, folder: Path) -> Iterator[Any]:
-    """Starts workers; those that still run are stopped at the end."""
+    """Yield a function that starts workers; stop those that still run at the end."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(module: tuple[str, ...] = OUR_WORKER, **settings: str) -> subprocess.Popen[bytes]:
@@ -128,7 +128,7 @@ def workers(prefect: Prefect, folder: Path) -> Iterator[Any]:
 
 @dataclass
 class Up:
-    """`patternmill up` in a folder of its own, and what its own person knows of it."""
+    """`patternmill up` in a folder of its own, with what the person who runs it knows."""
 
     folder: Path
     process: subprocess.Popen[bytes]
@@ -152,7 +152,7 @@ class Up:
         return OwnServer(self.folder / "home")
 
     def left(self) -> list[str]:
-        """The processes that belong to it, by their arguments or environment."""
+        """Return the processes that belong to it, by their arguments or environment."""
 
         def belongs(process: psutil.Process) -> bool:
             with suppress(psutil.Error):
@@ -165,7 +165,7 @@ class Up:
 
 @contextmanager
 def up(folder: Path, **settings: str) -> Iterator[Up]:
-    """Serving, until the end of the block at the latest."""
+    """Serve until the end of the block at the latest."""
     environment = clean_environment() | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
     with (folder / "output.txt").open("wb") as output:
         process = shared_process.start_process(
@@ -186,6 +186,6 @@ def up(folder: Path, **settings: str) -> Iterator[Up]:
 
 
 def statuses(out: Path) -> Counter[str]:
-    """How many rows of the results have each status."""
+    """Return how many rows of the results have each status."""
     with (out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         return Counter(row["status"] for row in csv.DictReader(file))

@@ -1,7 +1,7 @@
-"""A warm process that imports, commands and Prefect's servers are forked from: a start is mostly imports.
+"""A warm process from which imports, commands and Prefect's servers are forked: starting one is mostly loading modules.
 
-It only imports; what it forks is a process like any other, with its own session, directory, environment and files.
-One serves all testers of a run, on a socket of the file system, and ends with the process that has begun them.
+It only loads modules; each fork is a process like any other, with its own session, directory, environment and files.
+One serves all testers of a run, on a socket of the file system, and ends with the process that has started them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
 PLAIN = "tests.acceptance.plain_import"
 _LONGEST_ORDER = 200_000
-#: What a server, a studio, a command and a flow load as they go along.
+#: The modules that a server, a studio, a command and a flow load as they go along.
 LOADED = (
     "prefect.server.api.server",
     "sqlalchemy.dialects.sqlite.aiosqlite",
@@ -98,7 +98,7 @@ class Forked(subprocess.Popen[Any]):
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None and select.select([self._line], [], [], 0)[0]:
-            # Left unread, for other threads that wait too; nothing comes if the warm process itself was killed.
+            # It is left unread for other waiting threads; nothing comes if the warm process itself was killed.
             self.returncode = int(self._line.recv(64, socket.MSG_PEEK) or -signal.SIGKILL)
         return self.returncode
 
@@ -118,7 +118,7 @@ def _connected(address: str) -> socket.socket:
 
 
 class Zygote:
-    """A user of the warm process of a folder, which the first one that needs it starts."""
+    """A user of the warm process of a folder, which is started by the first user that needs it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,7 +126,7 @@ class Zygote:
         self._joining = threading.Lock()
 
     def start(self, arguments: Sequence[str], **how: Any) -> Forked:
-        """As `subprocess.Popen` does, for this interpreter and the command; each has a session of its own."""
+        """Start a process as `subprocess.Popen` does, for this interpreter and the command, in its own session."""
         with self._joining:
             self._address = self._address or self._joined()
         return Forked(self._address, arguments, **how)
@@ -137,7 +137,7 @@ class Zygote:
             file.seek(0)
             if address := file.read():
                 return address
-            # In a folder of its own, as the name of a socket has a hundred letters at most.
+            # It has a short folder of its own, as the path of a socket has about a hundred characters at most.
             address = str(Path(tempfile.mkdtemp(prefix="warm-")) / "socket")
             _begin(address)
             file.write(address)
@@ -145,7 +145,7 @@ class Zygote:
 
 
 def _begin(address: str) -> None:
-    #: Of all testers, where there are several.
+    #: The parent of all testers, where there are several.
     parent = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     ours = {n: text for n, text in os.environ.items() if not n.startswith(("PATTERNMILL_", "PREFECT_"))}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -188,12 +188,12 @@ def main() -> None:
 
 
 def is_plain(arguments: Sequence[str]) -> bool:
-    """Whether it is an import without Prefect."""
+    """Return whether it is an import without Prefect."""
     return list(arguments[1:3]) == ["-m", PLAIN]
 
 
 def _load() -> Callable[[], None]:
-    """Import what servers and commands import; returns what has Prefect read its settings again."""
+    """Import what servers and commands import; return the function that makes Prefect read its settings again."""
     gc.disable()
     for name in LOADED:
         importlib.import_module(name)
@@ -214,7 +214,7 @@ def _load() -> Callable[[], None]:
 
     client_settings.use_server = use_server
     gc.enable()
-    # Made once, as each run would make it anew and alike: half of the CPU time of a run of three rows.
+    # It is made once here, as each run would make the same: half of the CPU time of a run of three rows.
     tls_context()
     return read_settings
 
@@ -236,7 +236,7 @@ def _serve(listener: socket.socket, parent: Path) -> dict[str, Any] | None:
 
 
 def _mind(asker: socket.socket, descriptors: list[int]) -> None:
-    """Fork the process that is asked for, in which this returns; tell who asks for it its pid, then its end."""
+    """Fork the requested process, in which this returns; tell the asker its pid, then its end."""
     _die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
@@ -257,7 +257,7 @@ def _mind(asker: socket.socket, descriptors: list[int]) -> None:
 
 
 def _run(arguments: Sequence[str]) -> object:
-    """What `python ARGUMENT...` or the console script does; returns its exit code."""
+    """Do what `python ARGUMENT...` or the console script does; return the exit code."""
     program, *rest = arguments
     own_path = rest[0] != "-P"
     rest = rest if own_path else rest[1:]
@@ -288,7 +288,7 @@ def _run(arguments: Sequence[str]) -> object:
 
 
 def _end(code: object) -> NoReturn:
-    """As an interpreter ends, but for the tearing down of its modules."""
+    """End as an interpreter does, but without tearing down its modules."""
     if isinstance(code, str):
         print(code, file=sys.stderr)
     threading._shutdown()  # type: ignore[attr-defined]

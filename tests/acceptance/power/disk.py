@@ -11,10 +11,10 @@ SOURCE = Path(__file__).with_name("disk.c")
 
 
 class ForgetfulDisk:
-    """A folder whose programs load `disk.c`, so that it is known what they have synced.
+    """A folder whose programs load `disk.c`, which records what they have synced.
 
-    A file has the content of its last sync, a folder the entries of its last sync: a new file of which the folder was
-    not synced is gone, and so is a renaming.
+    After a power cut a file has the content, and a folder the entries, of its last sync: a new file is gone if its
+    folder was not synced, and a rename is undone.
     """
 
     def __init__(self, root: Path, beside: Path) -> None:
@@ -27,7 +27,7 @@ class ForgetfulDisk:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a program's environment needs."""
+        """Return what a program's environment needs."""
         return {
             "LD_PRELOAD": str(self._library),
             "FORGETFUL_ROOT": str(self.root),
@@ -35,7 +35,7 @@ class ForgetfulDisk:
         }
 
     def cut_power(self) -> None:
-        """Leave what was synced, and nothing else. No program may run on the disk."""
+        """Keep what was synced, and nothing else. No program may be using the disk."""
         after = self._shadow.with_name("after")
         self._restore(self.root.stat().st_ino, after)
         shutil.rmtree(self.root)
@@ -55,7 +55,7 @@ class ForgetfulDisk:
             # Nothing was ever synced of it: an empty file, unless it is a folder or link, which a restart makes again.
 
     def _remember_all(self) -> None:
-        """Take the folder as it is for synced."""
+        """Treat the folder as it is now as synced."""
         shutil.rmtree(self._shadow, ignore_errors=True)
         for kind in ("files", "folders", "unlinked"):
             (self._shadow / kind).mkdir(parents=True)

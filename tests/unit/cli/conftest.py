@@ -15,14 +15,14 @@ from tests.unit.cli.ledgers import Clock, Past
 
 @pytest.fixture(autouse=True)
 def _program_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands named as they are typed where the program's environment is active, and each step shown anew."""
+    """Name commands as they are typed where the program's environment is active, and show each step anew."""
     monkeypatch.setattr("cli.terminal.steps._last", "")
     monkeypatch.setattr("cli.terminal.shutil.which", lambda name: f"/usr/bin/{name}")
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, in a working directory of its own, with no setting of the caller's."""
+    """Return an empty home, in a working directory of its own, without any setting of the caller."""
     for name in list(os.environ):
         if name.startswith(("PATTERNMILL_", "PREFECT_")):
             monkeypatch.delenv(name)
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is typed on a terminal, one a question; Enter where there is nothing more, and Ctrl-C for `^C`."""
+    """Return what is typed on a terminal, one text for each question; Enter after the last one, Ctrl-C for `^C`."""
     left: list[str] = []
     asked: list[str] = []
 
@@ -52,7 +52,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def approved() -> Callable[[str, Path], None]:
-    """Compare what is printed with the text that was approved; with APPROVE=1 in the environment it is approved."""
+    """Return a function that compares a text with the approved one, or approves it if APPROVE=1 is set."""
 
     def compare(text: str, place: Path) -> None:
         if os.environ.get("APPROVE"):
@@ -64,7 +64,7 @@ def approved() -> Callable[[str, Path], None]:
 
 @pytest.fixture
 def past(home: Path) -> Iterator[Past]:
-    """A ledger in the home, to be given a past."""
+    """Yield a ledger in the home, which tests give a past."""
     clock = Clock()
     with Ledger(SqliteDatabase(home / "ledger.sqlite3"), clock=clock) as ledger:
         yield Past(ledger, clock)

@@ -25,20 +25,20 @@ FERN = "F-1,green ferns,Tote bag,,,"
 FOX = "X-1,red foxes,Mug,15oz,,"
 REFUSED = "R-1,no such thing,Sofa,,,"
 
-#: The way to a state, from the intent.
+#: The states that lead from the intent to each state.
 WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
     state: (AttemptState.ACCEPTED, state)
     if state in (AttemptState.SUCCEEDED, AttemptState.FAILED)
     else (state,)
     for state in AttemptState
 } | {AttemptState.INTENDED: ()}
-#: On which all products are asked for.
+#: The pattern of all products.
 PATTERN_ID = "pat-1"
 PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
 
 
 class Clock:
-    """Set by the test."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -54,7 +54,7 @@ class Past:
     ledger: Ledger
     clock: Clock
     currency: str | None = None
-    #: Of the runs that are begun.
+    #: The flow run of the runs that are begun.
     flow_run: str | None = None
     _numbers: Any = field(default_factory=lambda: count(1))
 
@@ -65,7 +65,7 @@ class Past:
         environment: str = "staging",
         **of_record: Any,
     ) -> BegunRun:
-        """Put a run on record; each begins a minute after the one before."""
+        """Put a run on record, which begins a minute after the one before."""
         self.clock.now += 60
         sheet = checked("\n".join((HEADER, *rows)) + "\n")
         plan = plan_entries(ItemMaker(Scope(environment, catalog)), sheet.entries, Memory())
@@ -118,7 +118,7 @@ class BegunRun:
     def attempt(
         self, item: Item, state: AttemptState, number: int = 1, *, error: str = "the loom broke"
     ) -> Attempt:
-        """Bring the n-th attempt at an item to a state; a second later each."""
+        """Bring the n-th attempt at an item to a state; each step is a second later."""
         request_id = item.request_id(number)
         name = request_id[:8]
         made = {item.parent_key: PATTERN_ID} if item.parent_key else {}
@@ -134,7 +134,7 @@ class BegunRun:
         return attempt
 
     def make(self, *skus: str) -> None:
-        """Everything for these rows succeeds."""
+        """Let everything for these rows succeed."""
         for sku in skus:
             for item in (self.pattern(sku), self.product(sku)):
                 self.attempt(item, AttemptState.SUCCEEDED)
@@ -150,7 +150,7 @@ class BegunRun:
 
 
 def troubled_run(past: Past) -> BegunRun:
-    """H-1 made; H-2's product failed; F-1 in doubt; X-1 held; R-1 refused; O-1 with a job; D-1 never begun."""
+    """H-1 is made, H-2's product failed; F-1 in doubt; X-1 held; R-1 refused; O-1 with a job; D-1 not begun."""
     run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
     run.make("H-1")
     run.attempt(run.product("H-2"), AttemptState.FAILED)
@@ -164,7 +164,7 @@ def troubled_run(past: Past) -> BegunRun:
 def learned(
     to: AttemptState, name: str, code: str = "pattern_failed", error: str = "the loom broke"
 ) -> dict[str, Any]:
-    """What comes with a change to this state."""
+    """Return the fields that come with a change to this state."""
     return {
         AttemptState.ACCEPTED: {"job_id": f"job-{name}"},
         AttemptState.SUCCEEDED: {"result_id": f"made-{name}", "picture_url": f"https://pictures/{name}.png"},

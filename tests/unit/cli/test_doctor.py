@@ -1,4 +1,4 @@
-"""What `patternmill doctor` finds: a table of states with the fact that each shows, and the exit code."""
+"""What `patternmill doctor` finds: a table of states, with the fact that each one shows, and the exit code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OK, WARNING, FAULT = Level.OK, Level.WARNING, Level.FAULT
 
 @pytest.fixture(autouse=True)
 def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine's own room on its disks."""
+    """Make the tests independent of the room on this machine's disks."""
     room(monkeypatch, facts.LITTLE_ROOM)
 
 
@@ -43,14 +43,14 @@ def room(patch: pytest.MonkeyPatch, free: int) -> None:
 
 @dataclass
 class World:
-    """What a case changes before it is looked at."""
+    """The world that a case changes before the command looks at it."""
 
     past: Past
     home: Path
     patch: pytest.MonkeyPatch
 
     def bought(self, state: AttemptState = AttemptState.SUCCEEDED) -> None:
-        """Buy a pattern and a product, for 250; and bring another request to a state."""
+        """Buy a pattern and a product for 250, and bring another request to a state."""
         self.past.begin(HERON).make("H-1")
         if state is not AttemptState.SUCCEEDED:
             other = self.past.begin(HERON.replace("herons", "storks"))
@@ -61,7 +61,7 @@ class World:
             self.patch.setenv(f"PATTERNMILL_{name}", value)
 
     def saved(self, bought_before: float, saved_before: float | None) -> None:
-        """Buy something so long ago, and back it up so long ago."""
+        """Buy something and back it up, each so many seconds ago."""
         self.export(**SERVICE)
         self.bought()
         self.past.clock.now += bought_before
@@ -94,11 +94,11 @@ class World:
 
 
 def nothing(world: World) -> None:
-    """As it is."""
+    """Leave the world as it is."""
 
 
 LOCAL: dict[str, tuple[Callable[[World], None], str, Level, str]] = {
-    # Nobody writes there, not even root.
+    # Nobody can write there, not even root.
     "a home that cannot be made": (lambda w: w.export(HOME="/proc/mill"), "home", FAULT, "/proc/mill"),
     "little room": (lambda w: room(w.patch, facts.NO_ROOM), "disk", WARNING, "100 MB free"),
     "no room": (lambda w: room(w.patch, facts.NO_ROOM - 1), "disk", FAULT, "free"),
@@ -130,7 +130,7 @@ def test_what_this_machine_shows(case: str, past: Past, home: Path, monkeypatch:
     assert (fact.level, text in fact.text, bool(fact.remedy)) == (level, True, level is not OK), fact
 
 
-#: As much of a server's objects as is read.
+#: An object of a server with only the fields that are read.
 Shown = SimpleNamespace
 POOL = Shown(is_paused=False, concurrency_limit=None, active_slots=None)
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "remake-patterns", "resume-crashed")
@@ -146,7 +146,7 @@ DEPLOYMENTS = [deployment(name) for name in NAMES]
 
 
 def server(**fields: Any) -> ServerRecord:
-    """One that is well, but for these fields."""
+    """Return the record of a server that is well, except for these fields."""
     well: Any = {"pool": POOL, "workers": [Shown(name="one", status="ONLINE")], "deployments": DEPLOYMENTS}
     return ServerRecord(**well | fields)
 
@@ -196,7 +196,7 @@ def test_what_the_prefect_server_shows(case: str) -> None:
 def test_exit_code_is_that_of_the_gravest_fact(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also for settings that cannot be read. Nothing is made; no server is needed unless `up` has served here."""
+    """That holds for unreadable settings, too. Nothing is made; no server is needed unless `up` has served here."""
     assert run(["doctor"]) == 0
     assert "ok       ledger: none yet" in capsys.readouterr().out
     assert not home.exists()

@@ -1,4 +1,4 @@
-"""`explain --report`: what is sent about a failure, that it is shown before, and that it is sent once."""
+"""`explain --report`: what is sent about a failure, that it is shown first, and that it is sent only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.cli.ledgers import FERN, FOX, REFUSED, Past
 
 KEY = "sk_live_c4nary00key1234567890abcdef"
 CANARIES = ("c4nary", "ann@mail.example")
-#: A canary in everything that a row, a service or a person can put one into.
+#: Rows with a canary in everything that a row, a service or a person can put one into.
 LEAKY = [
     "L-1,herons for ann@mail.example see https://x.example/y?token=c4nary1 password=c4nary2,Mug,11oz,,",
     f"L-1,herons with Bearer c4nary3 {KEY},Mug,11oz,,",
@@ -29,7 +29,7 @@ LEAKY_REASON = f"no {KEY} at https://u:c4nary4@h.example/p?c4nary5 for ann@mail.
 
 @dataclass
 class Desk:
-    """Where reports arrive, and what is answered: a status, or None where the answer is lost."""
+    """The desk where reports arrive, which answers with a status, or loses the answer if that is None."""
 
     status: int | None = 200
     arrived: list[dict[str, Any]] = field(default_factory=list)
@@ -54,7 +54,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def failed(past: Past, row: str = FERN, *, error: str = "the loom broke", body: Any = None) -> Attempt:
-    """A run whose only row's pattern failed, and the attempt."""
+    """Put a run on record whose only row's pattern failed; return the attempt."""
     run = past.begin(row, versions={"patternmill": "0.0.9"})
     attempt = run.attempt(run.pattern(row.partition(",")[0]), AttemptState.FAILED, error=error)
     body = body or {"status": "failed", "error": {"message": error}}
@@ -66,7 +66,7 @@ def failed(past: Past, row: str = FERN, *, error: str = "the loom broke", body: 
 
 
 def reports(past: Past, attempt: Attempt) -> list[str]:
-    """The events about reports."""
+    """Return the events about reports."""
     rows = past.ledger.database.rows(
         "SELECT kind, detail FROM events WHERE request_id = :id AND kind LIKE 'feedback%' ORDER BY seq",
         {"id": attempt.request_id},
@@ -80,7 +80,7 @@ def run(*arguments: str) -> int:
 
 
 def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was shown is what was sent; it is sent once, and the item's story has it."""
+    """What is sent is what was shown; it is sent once, and the item's story has it."""
     attempt = failed(past)
     assert run("F-1", "--yes") == 0
     (report,) = desk.arrived
@@ -105,7 +105,7 @@ def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest
 
 @pytest.mark.parametrize("row", LEAKY)
 def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor shown, nor recorded: not of the prompt, the reason, the response or a person's own text."""
+    """None is shown or recorded either, whether from the prompt, the reason, the response or a person's own text."""
     attempt = failed(past, row, error=LEAKY_REASON, body={"message": LEAKY_REASON, "api_key": "c4nary7"})
     desk.status = 503
     assert run("L-1", "--yes", "--text", f"please mail ann@mail.example {KEY} token=c4nary8") == 1
@@ -141,7 +141,7 @@ def test_report_is_sent_once_whatever_comes_back(
 def test_nothing_is_sent_without_a_yes(
     past: Past, desk: Desk, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor to another service than that of the request."""
+    """Nothing is sent to a service other than that of the request either."""
     attempt = failed(past)
     answers.append("n")
     assert run("F-1") == 2
@@ -165,7 +165,7 @@ def test_nothing_is_sent_without_a_yes(
 def test_nothing_to_report_is_refused(
     words: str, message: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was made, what our own checks refused, what is unknown, and what may still be answered."""
+    """That is so for what was made, refused by our own checks, unknown, or may still be answered."""
     begun = past.begin(FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,")
     begun.make("X-1")
     begun.attempt(begun.pattern("F-1"), AttemptState.ACCEPTED)
@@ -178,6 +178,6 @@ def test_nothing_to_report_is_refused(
         change(begun.record.run_id, written_off.request_id, AttemptState.FAILED, **reason)
     assert run(words, "--yes") == 2
     assert message in capsys.readouterr().err and desk.arrived == []
-    # What has failed may be reported at once, without the reason that a person gave.
+    # What has failed may be reported at once; the reason that a person gave is left out.
     assert run("O-1", "--yes") == 0
     assert "Weaver" not in str(desk.arrived)

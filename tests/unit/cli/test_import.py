@@ -45,7 +45,7 @@ COLUMNS = {"Art.-Nr.": "sku", "Produktart": "category", "Name": "option:name"}
 
 @pytest.fixture
 def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Return an embedded service in memory; no Prefect server is started."""
+    """Return an embedded service in memory, without a Prefect server."""
     service = Service(offer=Offer((TOTE,), None))
 
     @contextmanager
@@ -69,7 +69,7 @@ def mapping() -> object:
 def test_import_asks_once_about_columns_words_and_refused_rows(
     service: Service, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was read before the question is not said again."""
+    """What a person has read before the question is not printed again."""
     answers += ["y", "", "n", "y"]
     assert main.run(["import", "spring.csv"]) == 3
     shown = capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_refused_rows_are_left_out_only_where_a_person_agrees(
 
 
 def test_value_that_is_called_no_can_be_chosen(service: Service, answers: list[str]) -> None:
-    """It is an answer where a number or a name is asked for."""
+    """It is a choice where a number or a name is asked for."""
     service.offer = Offer((Category("cat_bag", "Bag", (Option("name", ("yes", "no"), True),)),), None)
     Path("spring.csv").write_text("sku,prompt,category,option:name\nA-1,herons,Bag,-\n", encoding="utf-8")
     answers += ["no"]
@@ -99,7 +99,7 @@ def test_value_that_is_called_no_can_be_chosen(service: Service, answers: list[s
 def test_lines_for_the_mapping_where_nobody_is_asked(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are to be pasted; with --yes the certain ones are written, and the rows that are ready are made."""
+    """They can be pasted; with --yes the certain ones are written, and the rows that are ready are made."""
     assert main.run(["import", "spring.csv"]) == 2
     line = '"Produktart" = "category"  # Tote, Lampe'
     assert line in capsys.readouterr().out and service.bought == []
@@ -111,7 +111,7 @@ def test_lines_for_the_mapping_where_nobody_is_asked(
 
 
 def test_runs_write_one_object(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """The plan, or what came of the run; nobody is asked, so that what is certain needs --yes."""
+    """It has the plan, or what came of the run; nobody is asked, so what is certain needs --yes."""
 
     def json_of(words: str) -> dict[str, Any]:
         capsys.readouterr()
@@ -140,7 +140,7 @@ def test_runs_write_one_object(service: Service, capsys: pytest.CaptureFixture[s
 
 @pytest.fixture
 def paid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A service that costs money, and a sheet of three items: plans of more than two wait for an approval."""
+    """Return a service that costs money, with a sheet of three items: plans of more than two need an approval."""
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
     monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "2")
@@ -157,7 +157,7 @@ def approvals(home: Path) -> list[Approval]:
 def test_plan_is_approved_by_its_digest(
     paid: Service, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a whole, by its beginning, in either case; no other text approves it, and the same command again nothing."""
+    """The whole digest or its beginning approves it, in either case, and no other text; run again, it buys nothing."""
     command = ["import", "spring.csv", "--yes"]
     assert main.run([*command, "--plan-only", "--json"]) == 0
     digest = json.loads(capsys.readouterr().out)["plan"]["digest"]
@@ -178,7 +178,7 @@ def test_plan_is_approved_by_its_digest(
 def test_question_shows_what_is_bought(
     paid: Service, home: Path, answers: list[str], capsys: pytest.CaptureFixture[str], answer: str
 ) -> None:
-    """One question: about the approval, or, where none is needed, about the purchase; none where nothing is bought."""
+    """There is one question: about the approval, or else the purchase; there is none where nothing is bought."""
     answers.append(answer)
     assert main.run(["import", "spring.csv"]) == (0 if answer == "y" else 2)
     shown = capsys.readouterr()
@@ -210,7 +210,7 @@ def test_ctrl_c_ends_the_question_at_once(
 
 
 def test_what_a_person_names_is_passed_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Confirmations are one value of a form; a refresh takes the catalog that an import of its file has made."""
+    """Confirmations become the one value of a form; a refresh takes the catalog that an import of its file made."""
     calls: list[Any] = []
     monkeypatch.setattr(launcher, "run_request", lambda *arguments, **more: calls.append(arguments[:2]) or 0)
     past.begin(HERON).end()
@@ -225,7 +225,7 @@ def test_what_a_person_names_is_passed_on(past: Past, monkeypatch: pytest.Monkey
 
 
 def test_parameters_have_no_secrets_of_an_address() -> None:
-    """Prefect stores them in clear; nor does a request show them."""
+    """Prefect stores parameters in clear; a request does not show secrets either."""
     request = RefreshRequest(source="https://ann:canary@example.com/spring.csv?sig=canary", catalog="spring")
     parameters = Command(request).parameters
     assert parameters["source"] == "https://example.com/spring.csv"

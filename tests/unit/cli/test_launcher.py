@@ -1,4 +1,4 @@
-"""What the command line does on signals, and that nobody waits for the Prefect server to see how a run ended."""
+"""The command line at signals; nobody waits for the Prefect server to see how a run ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prefect_host.stop_signals import run_in_thread
 
 
 class Exited(Exception):
-    """In place of the end of the process, which has no exception."""
+    """Stands for the end of the process, which raises nothing."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def launch(home: Path) -> Launch:
 def test_second_signal_ends_at_once_however_soon_it_comes(
     launch: Launch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also before the loop has stopped the run for the first one."""
+    """It does so even before the loop has stopped the run at the first one."""
 
     def exit_now(code: int) -> NoReturn:
         raise Exited(code)
@@ -54,7 +54,7 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
 
 
 def test_results_are_shown_while_the_flow_still_ends() -> None:
-    """Its thread goes on; before there are results its end, or its error, is waited for."""
+    """The flow's thread goes on; before there are results, its end or error is waited for."""
 
     async def frozen() -> None:
         await asyncio.Event().wait()
@@ -71,7 +71,7 @@ def test_summary_does_not_wait_for_the_record(launch: Launch, monkeypatch: pytes
     calls: list[str] = []
 
     async def nothing(launch: Launch) -> None:
-        """Nothing is to be made."""
+        """Make nothing."""
 
     monkeypatch.setattr(Launch, "_drive", nothing)
     monkeypatch.setattr(Launch, "print_ending", lambda launch: calls.append("summary"))

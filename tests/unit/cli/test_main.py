@@ -1,4 +1,4 @@
-"""The frame of the command: help at once, and errors as messages and exit codes."""
+"""The frame of the command: fast help, and errors as messages and exit codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def raising(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 def test_errors_become_messages(
     raising: list[BaseException], capsys: pytest.CaptureFixture[str], error: BaseException, code: int
 ) -> None:
-    """With the remedy and without a traceback; 2 means that nothing was spent."""
+    """Messages have the remedy and no traceback; 2 means that nothing was spent."""
     raising.append(error)
     assert main.run(["check"]) == code
     shown = capsys.readouterr().err
@@ -53,7 +53,7 @@ def test_errors_become_messages(
 
 
 def test_argument_that_is_not_in_utf8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is begun that could not be put on record: a file's name may be of another encoding."""
+    """A file's name may be in another encoding; it is refused before anything begins that could not be recorded."""
     assert main.run(["import", os.fsdecode(b"caf\xe9.csv")]) == 2
     assert "'caf\\udce9.csv' is not written in UTF-8" in capsys.readouterr().err
 
@@ -81,7 +81,7 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
 def test_misspelt_setting_is_named(
     raising: list[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It would be no limit. Names that are read beside the settings are known."""
+    """A limit with a misspelt name would not limit anything. Names that are read beside the settings are known."""
     monkeypatch.setenv("PATTERNMILL_DAYBUDGET", "5.00")
     monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", "/")
     assert main.run(["check"]) == 3
@@ -92,7 +92,7 @@ def test_misspelt_setting_is_named(
 def test_help_fits_a_terminal_and_has_an_example_and_the_exit_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also on a wide one: at most 80 columns."""
+    """It has at most 80 columns, on a wide one too."""
     monkeypatch.setenv("COLUMNS", "200")
     for verb in main.VERBS:
         assert main.run([verb, "--help"]) == 0
@@ -102,8 +102,8 @@ def test_help_fits_a_terminal_and_has_an_example_and_the_exit_codes(
         assert max(map(len, text.splitlines())) <= 80, verb
 
 
-#: What a process has loaded after each step: Prefect reads its server's address as it is imported, and the launcher
-#: starts that server; pandas takes half a second, and `status` and `explain` read no sheet.
+#: Prints what a process has loaded after each step: Prefect reads its server's address as it is imported, and the
+#: launcher starts that server; pandas takes half a second, and `status` and `explain` read no sheet.
 LOADED = f"""
 import sys
 from cli import main

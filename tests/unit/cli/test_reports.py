@@ -1,4 +1,4 @@
-"""Reports of a ledger: figures, a row's story, the results files again, and what its judge finds."""
+"""Reports of a ledger: figures, a row's story, the rebuilt results files, and contradictions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def samples(page: bytes) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 async def test_figures_of_each_catalog(past: Past, home: Path, tmp_path: Path) -> None:
-    """Of no row; on a page behind the credential, and in a file of each catalog alone."""
+    """They name no row; they are on a page behind the credential, and in a file for each catalog."""
     past.currency = "EUR"
     run = past.begin(HERON, FERN, FOX)
     run.make("H-1")
@@ -96,7 +96,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
-    """Files deleted, and open items ended otherwise by a later run: the first run's files are the same."""
+    """The first run's files are the same after they were deleted, and a later run gave open items another end."""
     run = troubled_run(past)
     written = tmp_path / "results" / "spring" / run.record.run_id
     rebuild(past.ledger, run.record, written, gallery)
@@ -126,7 +126,7 @@ def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
     assert links == [staging.record.run_id, staging.record.run_id, production.record.run_id]
 
 
-#: A fault, by the SQL that makes it, and what the check says of it.
+#: What the check says of each fault, by the SQL that causes it.
 FAULTS = {
     "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "belongs to",
     "UPDATE attempts SET result_id = (SELECT min(result_id) FROM attempts) "
@@ -142,7 +142,7 @@ FAULTS = {
 
 
 def busy(past: Past) -> None:
-    """A past with every state, a further attempt, and a request that was withdrawn."""
+    """Make a past with every state, a further attempt, and a withdrawn request."""
     others = (f"{name}-1,{name} owls,Mug,11oz,," for name in "ODP")
     run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, *others)
     run.make("H-1")
@@ -158,7 +158,7 @@ def busy(past: Past) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_contradiction_is_found(past: Past, fault: str) -> None:
-    """Of a ledger that was tampered with, or written by a faulty program; a sound one has none."""
+    """The ledger was tampered with, or written by a faulty program; a sound one has none."""
     busy(past)
     assert list(problems(past.ledger)) == []
     past.ledger.database.execute("PRAGMA foreign_keys=OFF")

@@ -80,7 +80,7 @@ def test_rows_that_a_later_run_superseded_are_left_out(
     selection = chosen(past, first)
     assert (list(selection.rows), selection.left_out) == (rows.split(), left_out)
     if kind == "retry":
-        # Nor does it make them eligible itself.
+        # A retry does not make them eligible either.
         assert chosen(past, run).left_out == left_out
 
 
@@ -95,7 +95,7 @@ def test_row_that_a_later_run_made_is_not_retried(past: Past) -> None:
 @pytest.mark.parametrize(
     ("sku", "bought", "spent"),
     [
-        # Its pattern is paid: never another.
+        # Its pattern is paid for, and never bought again.
         ("H-2", {Stage.PRODUCT: 1}, Cost(200, 400)),
         # Its pattern is reserved already; should it fail, one more attempt is allowed.
         ("F-1", {Stage.PRODUCT: 1}, Cost(200, 450)),
@@ -112,7 +112,7 @@ def test_cost_counts_what_is_not_paid(past: Past, sku: str, bought: dict[Stage, 
 
 
 def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its scope and limits; no file is written for it."""
+    """It also gets the scope and limits; no file is written for it."""
     run = troubled_run(past)
     calls: list[tuple[RetryRequest, RunSpec, str]] = []
     monkeypatch.setattr(launcher, "run_request", lambda *arguments: calls.append(arguments) or 3)

@@ -1,4 +1,4 @@
-"""What a terminal is shown: texts, steps, questions, a run as it goes on, and its last lines."""
+"""What a terminal shows: texts, steps, questions, a run in progress, and its last lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u206
 
 
 def test_no_text_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its lines stay."""
+    """Control characters are escaped, and line breaks stay."""
     for name, text in HOSTILE_TEXTS.items():
         echo(text, err=True)
         shown = capsys.readouterr().err
@@ -61,7 +61,7 @@ def run_with(waiting: str = "", queued: int = 0, **counts: Any) -> Run:
 @pytest.mark.parametrize(
     ("waiting", "halt", "counts", "pattern"),
     [
-        # Else 200 would seem to be made where it runs twelve; the reason of waiting comes last.
+        # Otherwise 1,200 would seem to be in flight, not twelve; the reason for waiting comes last.
         (
             "waiting for the ledger since 12 s",
             "",
@@ -82,7 +82,7 @@ def test_progress_line(waiting: str, halt: str, counts: dict[str, Any], pattern:
 
 
 class Screen(io.StringIO):
-    """Sets an event once the progress is written."""
+    """A stream that sets an event once the progress is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Screen(io.StringIO):
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_progress_of_a_run(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar with a line below it; elsewhere plain lines. What is printed stays, and the cursor is there at the end."""
+    """It is a bar above a line on a terminal, else plain lines. Prints stay, and the cursor is back at the end."""
     screen = Screen()
     console = Console(file=screen, force_terminal=is_terminal, width=200)
     monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
@@ -121,7 +121,7 @@ BEGUN = {RowStatus.SUCCEEDED: 3, RowStatus.CANCELLED: 2}
 NEW, REFUSED, FAILED = {RowStatus.NOT_STARTED: 2}, {RowStatus.REFUSED: 1}, {RowStatus.FAILED: 1}
 DOUBT = {RowStatus.IN_DOUBT: 3}
 MORE = "Run again: what is left needs another approval."
-#: Outcome, rows by status, and what else differs: `left` are the rows that a retry takes up, if not all.
+#: The outcome, the rows by status, and what else differs: `left` are the rows that a retry takes up, if not all.
 ENDINGS: dict[str, tuple[Outcome, dict[RowStatus, int], dict[str, Any]]] = {
     "more causes than are listed": (FAILURES, {}, {"causes": CAUSES}),
     "no import decides about what waits for a choice": (Outcome.COMPLETED, WAITS, {"left": {}}),
@@ -140,7 +140,7 @@ ENDINGS: dict[str, tuple[Outcome, dict[RowStatus, int], dict[str, Any]]] = {
 
 
 def ended_run(outcome: Outcome, rows: dict[RowStatus, int], more: dict[str, Any]) -> Run:
-    """A run that has ended, as far as its last lines read it."""
+    """Return an ended run with as much as its last lines read."""
     now = datetime(2026, 9, 1, tzinfo=UTC)
     record = SimpleNamespace(run_id="r1", catalog="spring", environment="staging", reason=more.get("reason"))
     vars(record).update(options={}, started_at=now, ended_at=now)
@@ -156,7 +156,7 @@ def ended_run(outcome: Outcome, rows: dict[RowStatus, int], more: dict[str, Any]
 
 
 def test_last_lines_of_runs(approved: Callable[[str, Path], None]) -> None:
-    """What was made and spent, where the files are, and who goes on how: a command is named where it does something."""
+    """They say what was made and spent, where the files are, and how to go on: only useful commands are named."""
     lost = run_with()
     lost.ending = None
     lost.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))

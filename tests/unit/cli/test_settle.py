@@ -37,7 +37,7 @@ def decide(
     job_id: str | None = None,
     answer: dict[str, Any] | None = None,
 ) -> Attempt:
-    """Settle a request; `answer` is what the service shows of the job beyond its ID."""
+    """Settle a request; `answer` has what the service shows of the job besides its ID."""
     settlement = Settlement(decision, "the console says so", "A. Weaver", job_id or "")
 
     async def look_up(asked: str) -> Job | None:
@@ -51,7 +51,7 @@ def decide(
 
 
 def pattern_in(past: Past, state: AttemptState, age: float = LATER) -> tuple[BegunRun, Attempt]:
-    """Begin a run whose one pattern has been in a state for so long."""
+    """Begin a run whose only pattern has been in a state for this long."""
     run = past.begin(FERN)
     attempt = run.attempt(run.pattern("F-1"), state)
     past.clock.now += age
@@ -68,7 +68,7 @@ def on_record(past: Past, request_id: RequestId) -> list[str]:
 @pytest.mark.parametrize(
     ("state", "decision", "age", "expected"),
     [
-        # The next run sends it: same ID, same bytes.
+        # The next run sends it with the same ID and the same bytes.
         (HELD, RESEND, YOUNG, INTENDED),
         (INTENDED, RESEND, LATER, INTENDED),
         (INTENDED, JOB, LATER, ACCEPTED),
@@ -177,7 +177,7 @@ ASKED: dict[str, Any] = {"patternId": PATTERN_ID, "categoryId": "cat_2", "select
         ("product", {"request": {"categoryId": "cat_tote"}}, False),
         ("product", {"input": {"selections": {"size": "15oz"}}}, False),
         ("product", {"jobId": "another"}, False),
-        # What the service leaves out is no contradiction, nor are its defaults and spaces.
+        # Fields that the service leaves out are no contradiction, and neither are its defaults and spaces.
         ("pattern", {"status": "failed", "prompt": " blue herons ", "requestId": ""}, True),
         ("product", {"kind": "product_build", "request": ASKED, "input": "H-2"}, True),
         ("product", {"selections": {"size": "11oz", "wrap": "none"}}, True),
@@ -186,7 +186,7 @@ ASKED: dict[str, Any] = {"patternId": PATTERN_ID, "categoryId": "cat_2", "select
 def test_job_is_compared_with_the_request(
     past: Past, stage: str, answer: dict[str, Any], is_accepted: bool
 ) -> None:
-    """One of another kind or content is refused, and nothing is changed."""
+    """A job of another kind or content is refused, and nothing is changed."""
     before = held(past, stage)
     if is_accepted:
         after = decide(past, before.request_id, JOB, "job-found", answer)
@@ -204,7 +204,7 @@ class Jobs:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
     async def job(self, job_id: str) -> Job | None:
         if job_id == "job-lost":
@@ -265,7 +265,7 @@ def test_list_and_decision_use_the_same_filter(
 
 
 def test_attempt_changed_meanwhile_is_left(past: Past) -> None:
-    """It could still be decided, but it is not what was shown; what else was shown is decided."""
+    """It could still be settled, but it is not what was shown; the others that were shown are settled."""
     run = past.begin(FERN, HERON)
     changed, same = (run.attempt(run.pattern(sku), HELD) for sku in ("F-1", "H-1"))
     shown = unsettled(past.ledger, LIMIT)
@@ -280,7 +280,7 @@ def test_attempt_changed_meanwhile_is_left(past: Past) -> None:
 
 
 def test_catalog_with_a_run_is_left(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its requests are left, those of other catalogs are decided; with nothing else it is an overlap."""
+    """Its requests are left, and those of other catalogs are settled; if there are no others, it is an overlap."""
     runs = [past.begin(FERN, catalog="autumn"), past.begin(FERN)]
     free, driven = (run.attempt(run.pattern("F-1"), HELD) for run in runs)
     with past.ledger.transaction():

@@ -1,8 +1,8 @@
-"""What the verbs print, word for word: the commands of each file of transcripts/, run once more.
+"""What the verbs print, word for word: the commands of each file in transcripts/ are run again.
 
-A file begins with its world, a function here, and with what is typed; without that there is no terminal. Lines of the
-error output begin with `!`. With APPROVE=1 in the environment the files are written anew, to be read before they are
-committed: a new one needs its first lines and its commands.
+A file begins with its world, a function here, and with what is typed; if nothing is, there is no terminal. Lines of the
+error output begin with `!`. With APPROVE=1 in the environment the files are rewritten; read them before you commit
+them. A new file needs only its first lines and its commands.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GERMAN = "Herbst;;;;\nArt.-Nr.;Motiv;Produktart;Größe;Oberfläche\nA1;Reiher a
 
 @dataclass
 class World:
-    """What a case may change before its commands."""
+    """The world that a case may change before its commands."""
 
     past: Past
     patch: pytest.MonkeyPatch
@@ -59,7 +59,7 @@ def update(world: World, run: BegunRun) -> None:
 
 
 def claim_lease(world: World, run: BegunRun, **holder: object) -> None:
-    """Have a run driven by this process, or by one that differs from it."""
+    """Make this process, or one that differs from it, the driver of a run."""
     record, process = run.record, json.dumps(this_process() | holder)
     with world.past.ledger.transaction():
         world.past.ledger.catalogs.claim_lease(
@@ -75,7 +75,7 @@ def priced(world: World) -> None:
 
 
 def served(world: World) -> None:
-    """A service in memory, with the offer of the embedded studio."""
+    """Set up a service in memory, with the offer of the embedded studio."""
     service = Service(offer=offer_of(load_settings()))
     world.patch.setattr(StudioApi, "from_settings", lambda settings: InProcessApi(service))
     world.patch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
@@ -83,7 +83,7 @@ def served(world: World) -> None:
 
 
 def history(world: World) -> None:
-    """Eleven runs of a catalog, a troubled one, and one whose process was killed; a budget for the day."""
+    """Record eleven runs of a catalog, a troubled one, and one whose process was killed; set a budget for the day."""
     for number in range(11):
         run = world.past.begin(FERN, catalog="autumn")
         run.make("F-1") if number == 10 else None
@@ -114,7 +114,7 @@ def in_another_unit(world: World) -> None:
 
 
 def refreshed(world: World) -> None:
-    """Spring was refreshed 10 hours ago; autumn 30 hours ago, as its refresh since has failed; summer was imported."""
+    """Refresh spring 10 hours ago and autumn 30 hours ago, whose later refresh failed; import summer."""
     for catalog, outcome, hours in (
         ("autumn", Outcome.COMPLETED_WITH_FAILURES, 20),
         ("spring", Outcome.COMPLETED, 10),
@@ -126,7 +126,7 @@ def refreshed(world: World) -> None:
 
 
 def retried(world: World) -> None:
-    """H-2's product failed in the first run and was made in the second; a row of that name is in autumn too."""
+    """Fail H-2's product in the first run and make it in the second; autumn has a row of that name too."""
     first = world.past.begin(HERON, HERON_MUG)
     first.make("H-1")
     first.attempt(first.product("H-2"), AttemptState.FAILED)
@@ -139,7 +139,7 @@ def retried(world: World) -> None:
 
 
 def retired(world: World) -> None:
-    """The source no longer has H-1, and a person has given F-1 up."""
+    """Remove H-1 from the source, and have a person give up F-1."""
     run = world.past.begin(HERON)
     run.make("H-1")
     run.end(Outcome.COMPLETED)
@@ -156,14 +156,14 @@ def retired(world: World) -> None:
 
 
 def two_catalogs(world: World) -> None:
-    """And a run of the first one that another run kept from beginning."""
+    """Record two catalogs, and a run of the first one that another run kept from beginning."""
     world.past.begin(HERON).end()
     world.past.begin(HERON, catalog="autumn").end()
     world.past.begin(HERON).end(Outcome.SKIPPED_OVERLAP)
 
 
 def undecided(world: World) -> None:
-    """Of spring F-1 is in doubt, too young for a person, and H-1 held; a living run drives autumn."""
+    """Leave F-1 of spring in doubt, too recently for a person, and H-1 held; a living run drives autumn."""
     run = world.past.begin(FERN, HERON)
     run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
     run.attempt(run.pattern("H-1"), AttemptState.HELD)
@@ -206,7 +206,7 @@ def foreign_sheets(world: World) -> None:
 
 
 def planned(world: World) -> None:
-    """A catalog of two rows, and sheets that change it."""
+    """Make a catalog of two rows, and sheets that change it."""
     served(world)
     run = world.past.begin(HERON, HERON_MUG)
     run.make("H-1", "H-2")
@@ -219,7 +219,7 @@ def planned(world: World) -> None:
 
 
 def nothing(world: World) -> None:
-    """A ledger without a past."""
+    """Leave the ledger without a past."""
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PLACE.glob("*.txt")))

@@ -1,4 +1,4 @@
-"""How `patternmill up` and its worker end: a supervisor sees by the exit code whether to start it again."""
+"""How `patternmill up` and its worker end: the exit code tells a supervisor whether to start it again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from prefect_host.stop_signals import Interruption
 
 @pytest.fixture(autouse=True)
 def settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address where nothing answers."""
+    """Set an address where nothing answers."""
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    # Both are set for the process by the verb.
+    # The verb sets both for the whole process.
     monkeypatch.setenv("PATTERNMILL_WORKER_FOLDER", str(Path.cwd()))
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
 
@@ -59,7 +59,7 @@ def test_worker_ends_with_a_code_for_its_supervisor(
 
 
 def test_worker_has_the_settings_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs elsewhere: the file here holds all the same. What is exported goes first, but for a looser limit."""
+    """It runs in another folder, but the file here counts. What is exported goes first, except for a looser limit."""
     values = {"STUDIO_URL": "https://studio.example/v1", "API_KEY": "key", "DAY_BUDGET": "100"}
     values |= {"APPROVE_ABOVE_ITEMS": "5", "PATTERN_PRICE": "", "MAX_IN_FLIGHT": "2"}
     lines = [f"PATTERNMILL_{name}={value}" for name, value in values.items()]
@@ -74,7 +74,7 @@ def test_worker_has_the_settings_of_the_folder(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("signals", "ends"), [(0, 0), (1, 0), (2, -signal.SIGTERM)])
 def test_second_signal_ends_the_worker_of_up_at_once(signals: int, ends: int) -> None:
-    """Also where it came before the first one was answered; else it drains."""
+    """It does so even if it came before the first one was handled; otherwise the worker drains."""
     stop = Interruption()
     for _ in range(signals):
         stop.interrupt(2, None)

@@ -1,4 +1,4 @@
-"""What a prompt becomes: the recipe that its words ask for, and tiles and products that are drawn of it."""
+"""What a prompt becomes: the recipe that its words ask for, and the tiles and products drawn from it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from studio.design import Change, Crop, Design, Edit, Extend, Recolor
 from studio.models import MODELS
 from studio.offer import CATEGORIES, Category
 
-#: One for each motif, and one that names none.
+#: A prompt for each motif, and one that names none.
 PROMPTS = (
     "blue herons on cream, watercolour", "reeds", "lemon branches", "tossed oranges and bees on navy", "cherries",
     "scattered strawberries and clover", "daisies in stripes", "ferns on forest green", "eucalyptus leaves and ferns",
     "lavender, ink drawing", "terracotta arches, cut paper", "indigo fans", "confetti", "polka dots", "jazz",
 )  # fmt: skip
-#: Small tiles say as much about seams, in a tenth of the time.
+#: The side of a tile in pixels: small ones show as much about seams, in a tenth of the time.
 SMALL = 160
 Pixels = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def test_ground_has_the_colour_of_the_prompt(prompt: str, ground: str) -> None:
     ],
 )
 def test_thing_has_its_colour(prompt: str, thing: str, colour: str) -> None:
-    """The one that is named, or its own where the named ones are those of leaves."""
+    """It is the named one, or the thing's own where the named ones are those of leaves."""
     assert abs(hue(recipe(prompt).palette.of(thing)) - hue(colour)) < 6
 
 
@@ -88,7 +88,7 @@ def test_thing_has_its_colour(prompt: str, thing: str, colour: str) -> None:
     ],
 )
 def test_motifs_are_recognised(prompt: str, motifs: list[str]) -> None:
-    """Plurals, compounds, and words that are colours elsewhere."""
+    """So are plurals, compounds, and words that are colours elsewhere."""
     assert [name.split()[1] for name in read_prompt(prompt).motifs] == motifs
 
 
@@ -118,7 +118,7 @@ def test_edit_that_names_nothing_known_is_another_drawing() -> None:
 
 
 def test_recolored_design_is_in_these_colours_alone() -> None:
-    """The ground, then the inks and what is mixed of them; leaves too."""
+    """The ground comes first, then the inks and mixtures of them; leaves have them too."""
     change = Recolor(palette=("#102030", "#ffd84d"))
     palette = recipe_of(Design(prompt="lemons on cream", changes=(change,))).palette
 
@@ -135,7 +135,7 @@ def drawn(prompt: str, *changes: Change, model: str = "atelier") -> Pixels:
 
 
 def seam_and_inside(image: Pixels, axis: int) -> tuple[float, float]:
-    """The mean step across the seam, and the greatest mean step between neighbours inside."""
+    """Return the mean step across the seam, and the greatest mean step between neighbours inside."""
     steps = np.abs(np.diff(np.concatenate([image, np.take(image, [0], axis)], axis), axis=axis))
     means = steps.mean(axis=(1 - axis, 2))
     return float(means[-1]), float(means[:-1].max())
@@ -154,7 +154,7 @@ def test_tile_is_seamless(prompt: str) -> None:
 
 
 def test_seam_measure_finds_a_seam() -> None:
-    """In a tile that is cut out of its period."""
+    """The tile with the seam is cut off short of its period."""
     assert not seams_are_hidden(drawn("lemon branches")[: SMALL - 28, : SMALL - 22])
 
 
@@ -179,7 +179,7 @@ def test_every_model_draws_the_same_bytes_in_its_own_manner() -> None:
 
 
 def test_every_take_is_another_picture() -> None:
-    """Asked for again, a prompt is drawn otherwise."""
+    """Each time a prompt is asked for again, it is drawn differently."""
     for prompt in PROMPTS:
         assert len({svg_of(recipe_of(Design(prompt=prompt, seed=seed))) for seed in (None, 1, 2, 3)}) == 4
 
@@ -194,12 +194,12 @@ def test_every_take_is_another_picture() -> None:
     ],
 )
 def test_drawing_of_a_prompt_is_pinned(prompt: str, digest: str) -> None:
-    """What was sold under a prompt is what it draws ever after, on any machine."""
+    """A prompt draws for ever what was sold under it, on any machine."""
     assert hashlib.sha256(svg_of(recipe_of(Design(prompt=prompt))).encode()).hexdigest()[:16] == digest
 
 
 def test_every_prompt_is_drawn() -> None:
-    """Of any letters, and of any words of the vocabulary in any order."""
+    """It may have any letters, and any words of the vocabulary in any order."""
     dice = random.Random(7)
     known = ["on", "background", "without", "hell", "lemon", "bee", "fern", "navy", "pale", "rows"]
     texts = ["".join(chr(dice.randrange(32, 0x3000)) for _ in range(dice.randrange(60))) for _ in range(15)]
@@ -210,7 +210,7 @@ def test_every_prompt_is_drawn() -> None:
 
 
 def selections_of(category: Category) -> list[dict[str, str]]:
-    """Selections in which each value of each option comes at least once."""
+    """Return selections in which each value of each option occurs at least once."""
     most = max(len(option.values) for option in category.options)
     return [
         {one.name: one.values[number % len(one.values)] for one in category.options} for number in range(most)
@@ -219,7 +219,7 @@ def selections_of(category: Category) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("category", CATEGORIES, ids=lambda category: category.key)
 def test_every_product_is_drawn_in_each_width(category: Category) -> None:
-    """Each selection in its own way where it is seen, and without a mark that nothing filled."""
+    """Each selection that can be seen looks different, and no mark is left unfilled."""
     design = Design(prompt="lemons on navy").model_dump(mode="json")
     images = set()
     for selections in selections_of(category):

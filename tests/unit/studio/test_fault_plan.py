@@ -1,4 +1,4 @@
-"""Fault plans: what they may say, what is refused with which reason, and which calls a fault fits."""
+"""Fault plans: what they may contain, what is refused and why, and which calls a fault fits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, fields: dict[str, Any], 
 
 
 def test_plans_are_json_or_toml(tmp_path: Path) -> None:
-    """The same plan in both."""
+    """The same plan can be read from both."""
     raw = {"faults": [{"on": "creates", "nth": [3], "effect": {"kind": "refuse", "status": 503}}]}
     toml = '[[faults]]\non = "creates"\nnth = [3]\neffect = { kind = "refuse", status = 503 }\n'
     (tmp_path / "plan.json").write_text(json.dumps(raw))
@@ -88,7 +88,7 @@ def test_plans_are_json_or_toml(tmp_path: Path) -> None:
 
 
 def test_faults_have_names_of_their_own() -> None:
-    """Made up for those that have none, and never the same twice."""
+    """Those without a name get one, and no two are the same."""
     close = fault().model_dump()
     plan = FaultPlan.model_validate({"faults": [close, {**close, "name": "mine"}, close]})
 

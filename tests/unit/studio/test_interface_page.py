@@ -17,7 +17,7 @@ ROWS = [
     if line.startswith("|") and not line.startswith("|---")
 ]
 HEADINGS = ("operation", "field", "section")
-#: Those that the interface names: each has a method of its own, and every other one may have.
+#: The operations that the interface names: each has a method of its own, and any other one may have.
 NAMED = {
     "patterns/create", "jobs/get", "products/create", "checkouts/create", "orders/get", "feedback/create",
     "categories/list", "categories/get", "refine/edit", "refine/recolor", "refine/crop", "refine/extend",
@@ -43,7 +43,7 @@ def operation_row(name: str) -> list[str]:
 
 
 def test_no_cell_is_empty() -> None:
-    """And none is missing: each row is as long as its heading."""
+    """None is missing either: each row is as long as its heading."""
     assert len(body_rows()) > len(OPERATIONS)
     length = 0
     for row in ROWS:
@@ -53,7 +53,7 @@ def test_no_cell_is_empty() -> None:
 
 
 def test_every_field_of_an_operation_is_listed() -> None:
-    """Those that its models have, no others."""
+    """The page lists the fields that its models have, and no others."""
     for operation in OPERATIONS:
         _, request, answer, *_ = operation_row(operation.name)
         assert set(quoted(request)) == set(operation.body.model_fields), operation.name
@@ -62,7 +62,7 @@ def test_every_field_of_an_operation_is_listed() -> None:
 
 
 def test_every_named_operation_has_a_caller_that_exists() -> None:
-    """Methods of the client that something calls; what the interface does not name needs none."""
+    """The callers are methods of the client that are in use; what the interface does not name needs none."""
     cells = {operation.name: operation_row(operation.name)[3] for operation in OPERATIONS}
     assert {name for name, cell in cells.items() if cell == NO_CALLER}.isdisjoint(NAMED)
     for cell in set(cells.values()) - {NO_CALLER}:

@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a digest, each of an account."""
+"""API keys: each is shown once, kept as a digest, and belongs to an account."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_header_that_is_no_text_is_refused(store: Store) -> None:
 
 
 def test_keys_are_not_in_the_file(store: Store, tmp_path: Path) -> None:
-    """Nor a part of one that would help to guess the rest."""
+    """No part of one is there either that would help to guess the rest."""
     _, key = Keys(store).create("ci", Account("shop"))
 
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -37,7 +37,7 @@ def test_keys_are_not_in_the_file(store: Store, tmp_path: Path) -> None:
 
 
 def test_key_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The key alone on standard output; the list has all of it but the key."""
+    """Standard output has the key alone; the list has all about it but the key."""
     home = ["--home", str(tmp_path)]
     assert main([*home, "create", "nightly run", "--account", "shop"]) == 0
     key, note = capsys.readouterr()

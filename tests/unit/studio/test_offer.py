@@ -41,5 +41,5 @@ def test_ids_differ_between_environments() -> None:
     ],
 )
 def test_invalid_selections_are_all_named(selections: dict[str, str], messages: list[str]) -> None:
-    """At once, with what is offered instead."""
+    """They are named at once, with what is offered instead."""
     assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == messages

@@ -47,14 +47,14 @@ def test_secrets_are_removed_from_text(text: str) -> None:
     ],
 )
 def test_credential_fields_are_removed_at_any_depth(name: str) -> None:
-    """The field and all that is in it; its neighbours stay."""
+    """The field goes with all that is in it; its neighbours stay."""
     report = {"request": {"body": [{"kept": 1, name: {"a": [SECRET]}}]}}
 
     assert redact(report) == {"request": {"body": [{"kept": 1}]}}
 
 
 def test_what_is_no_secret_is_kept() -> None:
-    """IDs, numbers, questions and addresses without a query string."""
+    """IDs, numbers, questions and addresses without a query string are no secrets."""
     report = {
         "requestId": "0b4d4a52-4bd0-5f3b-9a10-3a6b7d3b2a11",
         "text": "Why 409? See https://host/v1/jobs, or and/or; issue #4 is like it.",

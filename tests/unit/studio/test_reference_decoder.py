@@ -24,7 +24,7 @@ def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def bomb(side: int) -> bytes:
-    """A PNG of some bytes that would have so many pixels on each side."""
+    """Return a PNG of a few bytes that would have so many pixels on each side."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -44,7 +44,7 @@ def test_pictures_are_read_by_their_contents(kind: str) -> None:
 
 
 def test_metadata_is_dropped_and_the_picture_upright(tmp_path: Path) -> None:
-    """Position, camera, comments: nothing of it is in the file that is kept."""
+    """Nothing about position, camera or comments is in the file that is kept."""
     exif = Image.Exif()
     exif[0x0112] = 6  # rotated by a quarter
     exif[0x010F] = "canary-camera"
@@ -85,7 +85,7 @@ def test_other_files_are_refused(raw: bytes) -> None:
     ],
 )
 def test_uploads_that_cannot_be_used_are_refused(tmp_path: Path, data: str, status: int) -> None:
-    """And leave no file."""
+    """They leave no file."""
     with pytest.raises(Refusal) as refused:
         read_reference(data, tmp_path)
 
