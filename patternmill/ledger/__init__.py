@@ -1,1 +1,1 @@
-"""The durable memory: every beginning, and its end."""
+"""The ledger, Patternmill's durable memory: everything that was begun, and how it ended."""

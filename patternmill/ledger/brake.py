@@ -1,4 +1,4 @@
-"""The brake: what a person has paused. Every transaction of a purchase reads it, and every holder of a lease obeys."""
+"""The brake: what a person has paused. Every transaction of a purchase reads it, and every lease holder obeys it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Pause:
     """One pause, during which nothing is created; an empty name stands for every environment, or every catalog."""
 
     environment: str
-    #: Its orders are paused with it.
+    #: The catalog, whose orders are paused with it.
     catalog: str
     reason: str
     who: str
-    #: In Unix seconds.
+    #: The beginning of the pause, in Unix seconds.
     since: float = 0.0
 
     def __post_init__(self) -> None:
@@ -68,18 +68,18 @@ class Brake(Tables):
 
     def __init__(self, database: Database, now: Clock) -> None:
         super().__init__(database, now)
-        #: As of the last transaction.
+        #: The count of changes that the last transaction read.
         self.count = 0
         self._pauses: list[Pause] = []
 
     def look(self, count: int) -> None:
-        """Read the pauses again, in the transaction that has read their count, if that has changed."""
+        """Read the pauses again if their count has changed; call this in the transaction that read the count."""
         if count != self.count:
             self._pauses = self.pauses()
         self.count = count
 
     def pause_of(self, environment: str, catalog: str, *, now: bool = False) -> Pause | None:
-        """Return what pauses a catalog, as of the current transaction or the last one; or `now`, for a reader."""
+        """Return the pause of a catalog, as of the current or last transaction; with `now`, read it anew."""
         pauses = self.pauses() if now else self._pauses
         return next((pause for pause in pauses if pause.covers(environment, catalog)), None)
 
@@ -89,7 +89,7 @@ class Brake(Tables):
         return list(starmap(Pause, self.database.rows(query)))
 
     def has_runs(self, pause: Pause) -> bool:
-        """Return whether anything that a pause names has had a run; otherwise a name is misspelt."""
+        """Return whether anything that a pause names has had a run; if not, a name is probably misspelt."""
         run = self._row(
             "SELECT 1 FROM runs WHERE :catalog IN ('', catalog) AND :environment IN ('', environment) LIMIT 1",
             catalog=pause.catalog,
@@ -129,7 +129,7 @@ class Brake(Tables):
         return next((pause for pause in self.pauses() if (pause.environment, pause.catalog) == scope), None)
 
     def _count_up(self) -> int:
-        """Count a change, under the lock that every transaction of a purchase shares: it waits for these first."""
+        """Count a change, after waiting for the lock that every transaction of a purchase shares."""
         return int(self.database.rows("UPDATE ledger SET brake = brake + 1 RETURNING brake")[0][0])
 
     def _record(self, kind: str, pause: Pause) -> None:

@@ -19,8 +19,8 @@ from patternmill.planning.offer import Offer
 from patternmill.planning.rows import Content, sku_key
 from patternmill.text import moment
 
-#: Names in a run's options: of the run whose rows a retry makes, of the number of takes that a run makes to choose from
-#: (without it: one), and of the counts of changes that a refresh found.
+#: The names of a run's options for the run whose rows a retry makes, the number of takes that a run makes to choose
+#: from (one if absent), and the counts of changes that a refresh found.
 RETRY_OF, TAKES, CHANGES = "retry_of", "takes", "changes"
 
 _ACCEPT = """
@@ -39,7 +39,7 @@ ON CONFLICT (environment, catalog, sku_key) DO UPDATE SET
 WHERE catalog_rows.product_key IS NULL OR catalog_rows.product_key <> excluded.product_key
     OR catalog_rows.retired_at IS NOT NULL
 """
-#: Accepts what a row still asks for and an earlier run sent, once any run has followed its job to the end.
+#: Accepts products that rows still ask for and an earlier run requested, once a run has followed their jobs to the end.
 _ACCEPT_FOLLOWED = """
 UPDATE catalog_rows SET
     product_key = requested_key, row = requested, since = :now, run_id = :run_id, retired_at = NULL,
@@ -58,7 +58,7 @@ LEFT JOIN attempts p ON p.item_key = c.product_key AND p.state = 'succeeded'
 LEFT JOIN attempts q ON q.item_key = i.pattern_key AND q.state = 'succeeded'
 WHERE c.environment = :environment AND c.catalog = :catalog AND c.product_key IS NOT NULL
 """
-#: What was requested and may exist, and what the runs without an end have planned.
+#: Selects the products that were requested and may exist, and those that runs without an end have planned.
 _PRODUCTS_OF_OTHERS = """
 SELECT p.catalog, p.sku, p.key FROM items p
 WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product' AND EXISTS
@@ -142,7 +142,7 @@ class Catalogs(Tables):
     def claim_lease(
         self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: Lease | None
     ) -> Lease | None:
-        """Write a new lease; `over` is the one that was seen free or dead (None: no lease at all).
+        """Write a new lease; `over` is the lease that was seen free or dead (None if there was none).
 
         Returns None when another process was quicker, or the holder has beaten since.
         """
@@ -162,7 +162,7 @@ class Catalogs(Tables):
     def renew_lease(self, lease: Lease, brake: int = 0) -> None:
         """Record a heartbeat, and the count of the brake that the holder acknowledges.
 
-        Raises LeaseLost when the lease is another's by now.
+        Raises LeaseLost when another run has taken the lease over.
         """
         self._update_lease(lease, "beats = beats + 1, brake = :brake", brake=brake)
 
@@ -171,7 +171,7 @@ class Catalogs(Tables):
         self._update_lease(lease, "holder = ''")
 
     def record_stop(self, lease: Lease, why: str) -> None:
-        """Record that the run was asked to stop: nobody begins it again, whatever becomes of it. Raises LeaseLost."""
+        """Record that the run was asked to stop, so that nobody begins it again. Raises LeaseLost."""
         self._update_lease(lease, "stop = :why", why=why)
 
     def _update_lease(self, lease: Lease, assignment: str, **params: str | int) -> None:
@@ -190,10 +190,10 @@ class Catalogs(Tables):
             raise _fenced(lease)
 
     def update(self, record: RunRecord) -> None:
-        """Bring a catalog up to date with a run that ends: it has what the run made, and what was retired is marked.
+        """Bring a catalog up to date as a run ends: add what the run made, and mark what it retired.
 
         Call this once the outcomes of the run's rows are written. A row that failed changes nothing; neither does one
-        whose takes wait for a choice or were rejected, although its product may exist.
+        whose takes wait for a choice or were rejected, even if its product exists.
         """
         params = vars(record) | {"now": self.now()}
         self.database.execute(_ACCEPT, params)
@@ -211,7 +211,7 @@ class Catalogs(Tables):
         return self._keys("product_key", f"{_HAS_PRODUCT} AND retired_at IS NULL", environment, catalog)
 
     def add_to_sheet(self, record: RunRecord, *, is_new: bool) -> None:
-        """Note that a catalog's sheet has the rows of a run's file: only these if it `is_new`, otherwise these too."""
+        """Add a run's file to those that make up a catalog's sheet, or start the sheet anew with it if it `is_new`."""
         before = [] if is_new else self.sheet_runs(record.environment, record.catalog)
         name = _sheet_name(record.environment, record.catalog)
         self.keep_document(name, orjson.dumps([*before, record.run_id]), anew=True)
@@ -229,7 +229,7 @@ class Catalogs(Tables):
         return {(catalog, environment): int(count) for catalog, environment, count in rows}
 
     def having(self, sku: str, environment: str | None) -> set[tuple[str, str]]:
-        """Return the catalogs that have a product for a sku now, as (environment, catalog); None: of any."""
+        """Return the catalogs of an environment, or of any, that have a product for a sku: (environment, catalog)."""
         rows: list[Any] = self.database.rows(
             f"SELECT environment, catalog FROM catalog_rows WHERE sku = :sku AND {_HAS_PRODUCT} "
             "AND retired_at IS NULL AND coalesce(:environment, environment) = environment",
@@ -272,7 +272,7 @@ class Catalogs(Tables):
         return {key: RequestedContent(sku, item, _content(row)) for key, sku, item, row in rows}
 
     def requested_items(self, environment: str, catalog: str) -> dict[str, ItemKey]:
-        """Return only the product items of the same, which is quicker."""
+        """Return only the product items of `requested_rows`, which is quicker."""
         return self._keys("requested_key", "gone_at IS NULL", environment, catalog)
 
     def gone_skus(self, environment: str, catalog: str) -> set[str]:

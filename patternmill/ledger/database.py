@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
 LEDGER_FILE = "ledger.sqlite3"
-#: The number of a schema is how many of these were applied to it.
+#: The migrations in order. The number of a schema is how many of them were applied to it.
 MIGRATIONS = [
     file.read_text(encoding="utf-8") for file in sorted((Path(__file__).parent / "migrations").glob("*.sql"))
 ]
-#: Tables that a ledger of the first edition has.
+#: The tables that identify a ledger of the first edition.
 _FORMER_TABLES = frozenset({"documents", "attempts"})
 _WATCHED_EVERY = 0.5
 
@@ -38,18 +38,18 @@ _WATCHED_EVERY = 0.5
 class Database(ABC):
     """One connection. SQL names its parameters `:name`. Every fault is a LedgerError."""
 
-    #: What makes a SELECT keep others from changing what it read until the transaction ends; and the same, where
-    #: others may do so too. Empty where a transaction is the only one that writes.
+    #: The ends of a SELECT that keep others from changing what it read until the transaction ends; the second lets
+    #: others hold the same lock. Both are empty where only one transaction writes at a time.
     lock_suffix = share_suffix = ""
     #: The type of a number that counts up.
     serial: str
     #: Queries for the names of all tables, and for the size in bytes.
     table_names: str
     size_query: str
-    #: For messages: what it is, and where.
+    #: What the database is, and where it is, for messages.
     name: str
     place: str
-    #: The driver's.
+    #: The driver's connection.
     _connection: Any = None
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Database(ABC):
 
     @abstractmethod
     def back_up(self, schema: int) -> None:
-        """Copy it as it is before a migration, or raise ConfigurationError where a person has to."""
+        """Copy the database before a migration, or raise ConfigurationError where a person has to do that."""
 
     @abstractmethod
     def require_in_place(self) -> None:
@@ -101,10 +101,10 @@ class Database(ABC):
 
     @abstractmethod
     def tidy(self) -> None:
-        """Remove what was overwritten from the files beside the database, if nobody reads them."""
+        """Remove overwritten data from the files beside the database, if nobody is reading them."""
 
     def size(self) -> int:
-        """Return how many bytes it has."""
+        """Return the size of the database in bytes."""
         return int(self.rows(self.size_query)[0][0])
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ def bring_up_to_date(database: Database, *, sleep: Callable[[float], None] = tim
     """Make the tables of a new ledger, or apply the migrations that an older one lacks, in one transaction.
 
     An older ledger is copied first. Raises ConfigurationError, and changes nothing, while a run drives a catalog, and
-    where a person has to make the copy. Where nothing is to be done, no lock is requested: another process may hold it.
+    where a person has to make the copy. Requests no lock if nothing is to be done, as another process may hold it.
     """
     number = schema_of(database)
     if number == len(MIGRATIONS):
@@ -157,7 +157,7 @@ def bring_up_to_date(database: Database, *, sleep: Callable[[float], None] = tim
             sql = "INSERT INTO ledger (id, schema) VALUES (:id, :schema)"
             database.execute(sql, id=secrets.token_hex(8), schema=len(MIGRATIONS))
         elif number < len(MIGRATIONS):
-            # Every writer reads this row under a lock, so that no write is under way that has read the old number.
+            # Every writer reads this row under a lock, so no write that has read the old number is still under way.
             database.execute("UPDATE ledger SET schema = :schema", schema=len(MIGRATIONS))
             for lease in _living_leases(database):
                 if lease not in silent:
@@ -182,7 +182,7 @@ def _apply(database: Database, number: int) -> None:
 
 
 def _watch_leases(database: Database, sleep: Callable[[float], None]) -> list[Lease]:
-    """Return the held leases as they were, once one has changed or a takeover would not wait any longer."""
+    """Watch the held leases until one changes or a takeover would wait no longer; return them as they were."""
     before, watched = _living_leases(database), 0.0
     while before and watched < TAKEOVER_AFTER.total_seconds() and before == _living_leases(database):
         sleep(_WATCHED_EVERY)
@@ -223,7 +223,7 @@ class Clock:
 
 
 class Tables:
-    """Some of the tables of one connection, with the record of events; called inside a ledger's transactions."""
+    """The base of classes for some of a ledger's tables, with the record of events; used inside its transactions."""
 
     def __init__(self, database: Database, now: Clock) -> None:
         self.database = database
@@ -239,7 +239,7 @@ class Tables:
         at: float | None = None,
         decision: str | None = None,
     ) -> bool:
-        """Add to the record of events, which is never changed; return False for a decision that it has already."""
+        """Add an event to the record, which is never changed; return False for a decision that is there already."""
         added = self.database.execute(
             "INSERT INTO events (at, run_id, request_id, kind, detail, decision) "
             "VALUES (:at, :run_id, :request_id, :kind, :detail, :decision) ON CONFLICT DO NOTHING",
@@ -253,7 +253,7 @@ class Tables:
         return added == 1
 
     def keep_document(self, name: str, raw: bytes, *, anew: bool = False) -> None:
-        """Keep bytes under a name; what is there already stays, unless `anew`."""
+        """Keep bytes under a name; with `anew`, they replace what is there already."""
         self.database.execute(
             "INSERT INTO documents (name, raw) VALUES (:name, :raw) "
             "ON CONFLICT (name) DO UPDATE SET raw = excluded.raw WHERE :anew",
@@ -271,7 +271,7 @@ class Tables:
         self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)
 
     def _update(self, table: str, key: Mapping[str, Any], **values: Any) -> None:
-        """Change the record with this key, its columns by name."""
+        """Set columns, by name, of the record with this key."""
         changes = ", ".join(map("{0} = :{0}".format, values))
         where = " AND ".join(map("{0} = :{0}".format, key))
         self.database.execute(f"UPDATE {table} SET {changes} WHERE {where}", {**values, **key})

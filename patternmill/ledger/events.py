@@ -1,4 +1,4 @@
-"""Events beside those of attempts: what people decided about patterns, and feedback with what failures rest on."""
+"""Events other than those of attempts: decisions about patterns, feedback, and the exchanges behind failures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import Decided
 
-#: Years; at the ends of the calendar a time cannot be read back from its seconds.
+#: The years between which a time is possible; near the ends of the calendar it cannot be read back from its seconds.
 _EARLIEST, _LATEST = 1970, 3000
-#: In characters: of what a person writes, and of an ID, a picture's digest and a name.
+#: The greatest lengths, in characters, of what a person writes, and of an ID, a picture's digest or a name.
 _LONGEST_NOTE, _LONGEST_TEXT = 2000, 100
-#: The kind of its event.
+#: The kind of the event that is a decision.
 DECIDED = "decided"
 #: The events of the decisions of a catalog, found by their index; with ORDER BY, SQLite would read all events.
 _OF_CATALOG = """
@@ -30,7 +30,7 @@ WHERE a.request_id = e.request_id AND i.key = a.item_key AND i.environment = :en
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One event; the last one about an item counts, in the order in which they arrived."""
+    """A person's decision, which is an event; of those about an item, the last one to arrive counts."""
 
     #: Identifies the event: one that is sent again changes nothing.
     id: str
@@ -48,7 +48,7 @@ class Decision:
 
     @property
     def fits(self) -> bool:
-        """Return whether it has an ID, and no text longer than a decision of the page."""
+        """Return whether it has an ID, and no text longer than the page allows in a decision."""
         texts = (self.id, self.picture, self.by)
         return bool(self.id) and len(self.note) <= _LONGEST_NOTE and max(map(len, texts)) <= _LONGEST_TEXT
 
@@ -90,7 +90,7 @@ def _record(ledger: Ledger, run_id: RunId, decision: Decision) -> bool:
 
 
 def last_decisions(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, Decision]:
-    """Return the decision that counts for each pattern item, even if it only takes another back, in their order."""
+    """Return the decision that counts for each pattern item, even one that only takes another back, in their order."""
     rows = ledger.database.rows(
         f"SELECT e.seq, e.detail {_OF_CATALOG}", environment=environment, catalog=catalog
     )
@@ -124,7 +124,7 @@ def last_sequence(ledger: Ledger, environment: str, catalog: str) -> int:
 
 
 def decided_by_open_runs(ledger: Ledger, environment: str, catalog: str) -> set[ItemKey]:
-    """Return the takes that runs of a catalog without an end decided about; these are running, or crashed."""
+    """Return the takes that were decided about in a catalog's runs without an end, which are running or crashed."""
     rows = ledger.database.rows(
         "SELECT a.item_key FROM events e JOIN runs n ON n.run_id = e.run_id "
         "JOIN attempts a ON a.request_id = e.request_id WHERE e.decision > '' AND n.outcome IS NULL "
@@ -136,7 +136,7 @@ def decided_by_open_runs(ledger: Ledger, environment: str, catalog: str) -> set[
 
 
 def patterns_of_products(ledger: Ledger, environment: str, catalog: str) -> dict[ItemKey, ItemKey]:
-    """Return by product item what each is built on: a pattern, or its last refinement."""
+    """Return, by product item, the pattern or last refinement that each is built on."""
     rows = ledger.database.rows(
         "SELECT key, pattern_key FROM items WHERE environment = :environment AND catalog = :catalog "
         "AND stage = 'product'",
@@ -156,7 +156,7 @@ ANSWERED = "answered"
 class FeedbackEvent(StrEnum):
     """The kinds of events about a report."""
 
-    #: It is about to be sent; whether it was delivered is unknown until another event follows.
+    #: The report is about to be sent; until another event follows, nobody knows whether it was delivered.
     INTENDED = "feedback_intended"
     SENT = "feedback_sent"
     #: It may have been delivered, and is not sent again.

@@ -22,7 +22,7 @@ from patternmill.ledger.row_outcomes import RowOutcome
 from patternmill.states import Stage
 from patternmill.text import moment
 
-#: The form of the contents of items.
+#: The arguments of json.dumps that give the canonical form of an item's content.
 _CANONICAL: dict[str, Any] = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False}
 #: Returns the first take of a pattern by the content that its takes share.
 FirstTake = Callable[[Mapping[str, Any]], ItemKey]
@@ -42,7 +42,7 @@ _UPDATE_GONE_ROW = """
 UPDATE catalog_rows SET row = :row, requested = :requested
 WHERE environment = :environment AND catalog = :catalog AND sku_key = :sku_key
 """
-#: Items with an attempt whose exact bytes may be sent again.
+#: Selects the items with an attempt whose exact bytes may be sent again.
 _OPEN = """
 SELECT a.item_key FROM attempts a JOIN items i ON i.key = a.item_key
 WHERE i.environment = :environment AND i.catalog = :catalog
@@ -60,7 +60,7 @@ _SHORTEN_ATTEMPT = "UPDATE attempts SET body = :body, error = NULL WHERE request
 _SHORTEN_ROW = (
     "UPDATE run_rows SET row = :row, outcome = :outcome WHERE run_id = :run_id AND position = :position"
 )
-#: Details of events that quote a row, or what the service said about it.
+#: Clears the details of events that quote a row, or what the service said about it.
 _WORDS = "UPDATE events SET detail = NULL WHERE request_id = :request_id AND kind IN ('failed', 'rejected', 'held')"
 _ANSWERS = "DELETE FROM events WHERE request_id = :request_id AND kind = 'answered'"
 _DECISIONS = "SELECT seq, detail FROM events WHERE request_id = :request_id AND decision > ''"
@@ -78,19 +78,19 @@ WHERE environment = :environment AND catalog = :catalog AND digest = :digest AND
 
 @dataclass(frozen=True)
 class Forgettable:
-    """Lists what can be forgotten of some runs of one catalog."""
+    """The things that can be forgotten of some runs of one catalog."""
 
     environment: str
     catalog: str
     runs: tuple[RunRecord, ...]
     #: Items that no other run, no open request and no row of the catalog needs.
     items: Mapping[ItemKey, Stage]
-    #: How many rows would be forgotten, by run.
+    #: The number of rows that would be forgotten, by run.
     rows: Mapping[RunId, int]
 
     @property
     def told_items(self) -> int:
-        """Return how many items contain words; products have none but those of their attempts."""
+        """Return how many items contain words; a product has no words except in its attempts."""
         return sum(stage is not Stage.PRODUCT for stage in self.items.values())
 
     @property
@@ -134,7 +134,7 @@ def find_forgettable(
 
 
 def forget(ledger: Ledger, what: Forgettable, first_take: FirstTake) -> None:
-    """Forget it, inside a transaction with the catalog's lease."""
+    """Forget what was found; call this inside a transaction with the catalog's lease."""
     for key, stage in what.items.items():
         _forget_item(ledger, key, stage, first_take)
     for run in what.runs:
@@ -172,7 +172,7 @@ def _forget_item(ledger: Ledger, key: ItemKey, stage: Stage, first_take: FirstTa
 
 
 def _rest(key: ItemKey, content: Mapping[str, Any], first_take: FirstTake) -> Mapping[str, Any]:
-    """Return what stays of an item's content: what leads from it to other items."""
+    """Return the part of an item's content that stays, which links it to other items."""
     if "take" not in content:
         links = {name: content[name] for name in ("sha256", "operation", "pattern") if name in content}
         return {FORGOTTEN: key, **links}
@@ -186,7 +186,7 @@ def _forgettable_rows(ledger: Ledger, run: RunRecord) -> list[tuple[Any, ...]]:
 
 
 def _without_words(row: str) -> str:
-    """Return the JSON of a row with nothing but the codes of why it was refused, and its decision."""
+    """Return the JSON of a row with only its decision and the codes of the reasons for which it was refused."""
     content = json.loads(row)
     rest = {name: content[name] for name in ("decision",) if name in content}
     if "problems" in content:
@@ -196,7 +196,7 @@ def _without_words(row: str) -> str:
 
 
 def _short(outcome: str | None) -> str | None:
-    """Return the JSON of an outcome without the words about it."""
+    """Return the JSON of an outcome without its reason and remedy."""
     return outcome and replace(RowOutcome.parse(outcome), error=None, remedy=None).as_json()
 
 
@@ -206,7 +206,7 @@ def _without_prompt(row: str | None) -> str | None:
 
 
 def _forget_run(ledger: Ledger, run: RunRecord, scope: Mapping[str, str]) -> None:
-    """Forget the notes and reasons of a run, and the groups that it had, and mark it as forgotten."""
+    """Forget the notes, the reason and the groups of a run, and mark it as forgotten."""
     options = {name: value for name, value in run.options.items() if name != "notes"}
     options[FORGOTTEN] = run.options.get(FORGOTTEN) or moment(ledger.now())
     ledger.runs.update(replace(run, options=options, reason=None))
@@ -217,7 +217,7 @@ def _forget_run(ledger: Ledger, run: RunRecord, scope: Mapping[str, str]) -> Non
 
 
 def _forget_documents(ledger: Ledger, runs: Collection[RunRecord]) -> None:
-    """Delete inputs and pictures that no run and no item needs any more, whichever catalog they are of."""
+    """Delete inputs and pictures that no run or item of any catalog needs any more."""
     contents = [json.loads(text) for (text,) in ledger.database.rows(_REFERENCES)]
     needed = {run.input_sha256 for run in ledger.runs.find() if FORGOTTEN not in run.options}
     needed |= {content["sha256"] for content in contents if FORGOTTEN not in content}

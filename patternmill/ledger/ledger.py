@@ -32,12 +32,12 @@ from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
-#: How the address of an SQLite file begins; all others are of PostgreSQL.
+#: The beginning of the address of an SQLite file; every other address is of PostgreSQL.
 _FILE = "sqlite:///"
 
 
 class Ledger(Tables):
-    """Everything that is written to one database, and what a run reads back; what people read is in `reports/`.
+    """Everything that is written to one database, and what a run reads back; `reports/` has what people read.
 
     Writes are called inside `transaction()`. Not safe for several threads at once: one thread writes (see
     `LedgerWriter`), and readers open a ledger of their own. As a context manager it closes itself.
@@ -71,7 +71,7 @@ class Ledger(Tables):
             log_transition(transition)
 
     def _require_same(self) -> None:
-        """Raise LedgerError where this is no longer the ledger that was opened, or is of another version by now.
+        """Raise LedgerError if this is no longer the ledger that was opened, or now has another schema.
 
         Reads the brake too: whoever sets it waits for the lock that is taken here.
         """
@@ -116,7 +116,7 @@ def open_database(url: str, *, may_upgrade: bool = False) -> Database:
 def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
     """Open the ledger that the settings name, and bring it up to this version: `with open_ledger(settings) as ledger`.
 
-    Where none exists, one is made; with `must_exist` ConfigurationError is raised instead.
+    If none exists, makes one, or with `must_exist` raises ConfigurationError.
     """
     if must_exist and not has_ledger(settings):
         raise ConfigurationError(
@@ -170,13 +170,13 @@ T = TypeVar("T")
 Change = Callable[[Ledger], T]
 logger = logging.getLogger(__name__)
 
-#: Seconds between tries while the ledger's database does not answer, and after how many the run gives up; a try that
-#: has begun by then may take as long as one answer.
+#: The seconds between tries while the ledger's database is unavailable, and those after which the run gives up; a try
+#: that has begun by then is still waited for.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
 _PATIENCE = 60.0
-#: The same once a person has stopped the run.
+#: The seconds after which a run that a person has stopped gives up.
 _PATIENCE_STOPPED = 10.0
-#: How long a commit shows that the lease is held: heartbeats are less apart, and takeovers wait longer for one.
+#: How long a commit proves that the lease is held: longer than between two heartbeats, shorter than a takeover waits.
 CONFIRMED_FOR = timedelta(seconds=6)
 #: Seconds after which a write is shown as waiting.
 _SHOWN_AFTER = 3.0
@@ -201,7 +201,7 @@ class LedgerWriter:
     ) -> None:
         self._ledger = ledger
         self._sleep, self._clock, self._uptime = sleep, clock, uptime
-        #: When the last commit began, which only the holder of the lease can make.
+        #: When the last commit began. A commit proves that the lease is held.
         self._committed_at = uptime()
         #: When the current write began.
         self._writing_since: float | None = None
@@ -210,7 +210,7 @@ class LedgerWriter:
         self._patience = _PATIENCE
         self.lease = lease
         self._linger = linger.total_seconds()
-        #: Changes that are not durable yet, each with what its caller waits for.
+        #: Changes that are not durable yet, each with the future that its caller awaits.
         self._pending: list[tuple[Change[Any], asyncio.Future[Any]]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
@@ -220,7 +220,7 @@ class LedgerWriter:
         self.paused: Pause | None = None
         self._on_pause: Callable[[Pause], None] = lambda pause: None
         self._is_quiet: Callable[[], bool] = lambda: True
-        #: Counts of the brake: the last one that was obeyed, and the last one by which no create was out any more.
+        #: The last count of the brake that was obeyed, and the last one with no create in flight from before it.
         self._obeyed = self._acknowledged = 0
 
     async def write(self, change: Change[T]) -> T:
@@ -244,17 +244,17 @@ class LedgerWriter:
             await self.write(lambda ledger: None)
 
     def heed(self, on_pause: Callable[[Pause], None], is_quiet: Callable[[], bool]) -> None:
-        """Call `on_pause` with what pauses the holder's catalog, now or later: it lets no create leave any more.
+        """Call `on_pause` with any pause of the holder's catalog, now or later, so that no further create is sent.
 
-        It is called before anybody learns of the commit that has found the pause. The next beat acknowledges the pause
-        once `is_quiet` says that no create is out that was sent before.
+        The call comes before anybody learns of the commit that found the pause. The first beat after `is_quiet` says
+        that no create from before is in flight acknowledges the pause.
         """
         self._on_pause, self._is_quiet = on_pause, is_quiet
         if self.paused is not None:
             on_pause(self.paused)
 
     async def write_beat(self, beat: Callable[[Ledger, int], T]) -> T:
-        """Write a heartbeat with the count of the brake by which no paused create is out any more."""
+        """Write a heartbeat with the last count of the brake for which no paused create is in flight."""
         if self._is_quiet():
             self._acknowledged = self._obeyed
         count = self._acknowledged
@@ -266,7 +266,7 @@ class LedgerWriter:
         return self.paused is not None and self._acknowledged != self._obeyed
 
     def _obey(self) -> None:
-        """Obey the brake as the last commit has read it, before any of its callers continues."""
+        """Obey the brake as the last commit read it, before any caller of that commit continues."""
         count = self._ledger.brake.count
         if self.lease is None or count == self._obeyed:
             return
@@ -281,7 +281,7 @@ class LedgerWriter:
 
     @property
     def waiting(self) -> str:
-        """Return, for people, how long the database has not answered; empty while it does."""
+        """Return, for people, how long the database has been unavailable; empty while it is not."""
         since = self._writing_since
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < _SHOWN_AFTER:
@@ -289,15 +289,15 @@ class LedgerWriter:
         return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
 
     def shorten_wait(self) -> None:
-        """Wait less for an unavailable database, as a person has stopped the run."""
+        """Shorten the wait for an unavailable database, because a person has stopped the run."""
         self._patience = _PATIENCE_STOPPED
 
     async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
-        """Run work that may be done twice, as `run` does, and wait for an unavailable database."""
+        """Run work as `run` does, and wait for an unavailable database; the work may be done twice."""
         return await self.run(partial(self._patiently, work))
 
     async def run(self, work: Callable[[Ledger], T]) -> T:
-        """Run work on the writer's thread that makes its own transactions."""
+        """Run work, which makes its own transactions, on the writer's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._ledger)
 
     async def close(self) -> None:
@@ -322,10 +322,10 @@ class LedgerWriter:
                 _resolve(done, result)
 
     def _patiently(self, work: Callable[[Ledger], T], ledger: Ledger) -> T:
-        """Repeat work while the database is unavailable, even if its commit was done and only the answer was lost.
+        """Repeat work while the database is unavailable, even if the commit was made and only word of it was lost.
 
-        Each change recognizes that it was done: an intent on record is returned, and a state that is reached stays.
-        Once past its deadline, a database is tried only once for each write.
+        Each change recognizes that it was made: an intent on record is returned, and a state already reached stays.
+        Past the deadline, the database is tried only once for each write.
         """
         self._writing_since = began = self._clock()
         try:

@@ -23,11 +23,11 @@ T = TypeVar("T")
 _ROWS_AT_ONCE = 1000
 _NOW = "SELECT extract(epoch FROM clock_timestamp())"
 #: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
-#: PostgreSQL ends it after this, before its lease is taken over after 20 seconds without a heartbeat.
+#: PostgreSQL ends its transaction after these milliseconds, before its lease can be taken over (after 20 seconds).
 _LONGEST_PAUSE_MS = 12_000
-#: Seconds in which PostgreSQL has to answer a statement, or send the next rows.
+#: Seconds within which PostgreSQL has to complete a statement, or send the next rows.
 _ANSWER_WITHIN = 20.0
-#: Detect a server or a network that does not answer any more; the address may set others.
+#: Connection settings that detect a dead server or network; the address may override them.
 _KEEPALIVES = {
     "connect_timeout": 10,
     "keepalives": 1,
@@ -37,7 +37,7 @@ _KEEPALIVES = {
     "tcp_user_timeout": int(_ANSWER_WITHIN * 1000),
 }
 _UNNAMED = "PostgreSQL"
-#: What the server says of a database, user or password that it refuses, in any of its languages.
+#: Matches the server's refusal of a database, user or password, in any of its languages.
 _REFUSAL = re.compile(r"FATAL: +(.+)")
 
 
@@ -46,14 +46,14 @@ class PostgresDatabase(Database):
 
     lock_suffix, share_suffix = " FOR UPDATE", " FOR SHARE"
     serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-    # Of the catalog itself: what `to_regclass` has cached is not refreshed by waiting for the lock.
+    # Read from the catalog itself, because waiting for the lock does not refresh what `to_regclass` has cached.
     table_names = "SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))"
-    #: Counts the whole database, with whatever else is in it.
+    #: Returns the size of the whole database, with whatever else is in it.
     size_query = "SELECT pg_database_size(current_database())"
     _connection: _Connection
 
     def __init__(self, url: str, *, may_upgrade: bool = False) -> None:
-        """Connect. `may_upgrade`: a person has copied an older ledger, which may be brought up to this version."""
+        """Connect. `may_upgrade` says that a person has copied an older ledger, which may be brought up to date."""
         self._url, self._may_upgrade = url, may_upgrade
         self.name = _server_name(url)
         self._inside, self._streams = False, count()
@@ -74,7 +74,7 @@ class PostgresDatabase(Database):
             connection.execute(f"SET idle_in_transaction_session_timeout = {_LONGEST_PAUSE_MS}")
             sent = uptime()
             server = float(connection.execute(_NOW).fetchall()[0][0])
-            #: The server's clock, as of the middle of the round, less one of this machine that nobody can set.
+            #: The server's clock, taken as of the middle of the round trip, minus this machine's uptime.
             self._offset = server - (sent + uptime()) / 2
             return connection
         except psycopg.Error as error:
@@ -108,7 +108,7 @@ class PostgresDatabase(Database):
         return _with_percent_signs(sql)
 
     def stream(self, sql: str, **params: Any) -> Iterator[tuple[Any, ...]]:
-        # Held without a transaction: what is written meanwhile is durable, and a slow reader locks nothing.
+        # The cursor needs no transaction, so that writes made meanwhile are durable and a slow reader locks nothing.
         name = f"stream {next(self._streams)}"
         with self._using() as connection, connection.cursor(name, withhold=True) as cursor:
             cursor.execute(self._sql(sql), params)
@@ -120,14 +120,14 @@ class PostgresDatabase(Database):
         while batch := list(islice(rest, _ROWS_AT_ONCE)):
             with self._using() as connection, connection.cursor() as cursor:
                 cursor.executemany(self._sql(sql), batch)
-                # After psycopg's pipeline the server's watch over idle transactions is off, until the next statement.
+                # After psycopg's pipeline, the server does not time idle transactions until the next statement.
                 cursor.execute("SELECT 1")
 
     def lock(self, name: str) -> None:
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", name=name)
 
     def require_in_place(self) -> None:
-        """Do nothing: a server has no file that could be put in the place of another."""
+        """Do nothing: a server has no file that another could replace."""
 
     def tidy(self) -> None:
         """Do nothing: a server tidies up by itself."""
@@ -169,17 +169,17 @@ def _with_percent_signs(sql: str) -> str:
 
 
 class _Overdue(psycopg.OperationalError):
-    """Nothing came for too long."""
+    """Raised when the server has sent nothing for too long."""
 
 
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
-    """Commits each statement outside of a transaction. An answer that is overdue closes it.
+    """A connection that commits each statement outside of a transaction, and is closed by an overdue result.
 
-    A statement has no deadline on the client's side, and a server that is frozen still acknowledges what it is sent.
+    psycopg sets no deadline for a statement, and a frozen server's machine still acknowledges what it is sent.
     """
 
     def wait(self, gen: Generator[Any, Any, T], interval: float = 0.1, *more: Any) -> T:
-        """Wait as psycopg does for all that it sends. Raises _Overdue."""
+        """Wait as psycopg does after everything that it sends, but not for ever. Raises _Overdue."""
         try:
             return super().wait(_within(gen, _ANSWER_WITHIN), interval, *more)
         except _Overdue:
@@ -188,7 +188,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _within(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
-    """Limit a wait of psycopg, which resumes this when something came, and after each interval with nothing."""
+    """Limit a wait of psycopg, which resumes this generator when data came, and after each interval without any."""
     until = time.monotonic() + seconds
     try:
         awaited = next(gen)
@@ -203,7 +203,7 @@ def _within(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, 
 
 
 def _server_name(url: str) -> str:
-    """Return where a database is, for people. What is misread of an address may be a part of its password."""
+    """Return where a database is, for people; only its kind if a misread address might show a part of a password."""
     try:
         address: Mapping[str, Any] = conninfo_to_dict(url)
     except psycopg.Error:
@@ -215,7 +215,7 @@ def _server_name(url: str) -> str:
 
 
 def _failure_to_connect(name: str, error: psycopg.Error) -> str:
-    """Quote only the server's own words: the rest may have the address, and with it a password."""
+    """Quote only the server's own words, because the rest may contain the address and so a password."""
     refusal = _REFUSAL.search(str(error))
     if refusal is None or name == _UNNAMED:
         return f"cannot be reached ({type(error).__name__})"

@@ -1,6 +1,6 @@
 """Purchases: items, the attempts at them, the money that these reserve, and what became of checkouts.
 
-An intent is durable, with what it reserves, before its request is sent; job ID and result as soon as they are known.
+An intent and its reservation are durable before the request is sent; job ID and result as soon as they are known.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from patternmill.states import (
 logger = logging.getLogger(__name__)
 
 ATTEMPT_COLUMNS = ", ".join(Attempt.__dataclass_fields__)
-#: A body may be as large as a picture.
+#: The columns of an attempt without its body, which may be as large as a picture.
 WITHOUT_BODIES = ATTEMPT_COLUMNS.replace("body", ":nothing")
-#: Seconds by which clocks may differ before an age by them is not believed.
+#: Seconds that a clock may go back before an age by it is no longer believed.
 _CLOCK_TOLERANCE = 120.0
-#: Jobs that are read for how long jobs take: enough for a hundred of each stage.
+#: The number of jobs from which durations are taken: enough for a hundred of each stage.
 _LAST_JOBS = 500
-#: The kind of the event that an order was seen for the first time, in another status, or paid.
+#: The kind of the event that an order was first seen, changed its status, or was paid.
 ORDERED = "ordered"
 
 _IN_ENVIRONMENT = "JOIN items i ON i.key = a.item_key WHERE i.environment = :environment"
@@ -76,8 +76,8 @@ _FAILED_HERE = """
 SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id
 WHERE b.item_key = {item} AND b.attempt = {attempt} - 1 AND e.run_id = :run_id AND e.kind = 'failed'
 """
-#: Counts a run's attempts by stage: those that follow no attempt at the same item which failed in the run; and those
-#: at other items that failed or are held, and are the last ones.
+#: Counts a run's attempts by stage: those that do not follow an attempt at the same item that failed in this run, and
+#: the last attempts at items other than `:key` that failed or are held.
 _BEGUN_AND_LOST = f"""
 SELECT i.stage,
     sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ({_FAILED_HERE.format(item="a.item_key", attempt="a.attempt")})
@@ -113,7 +113,7 @@ class Purchases(Tables):
     def __init__(self, database: Database, now: Clock, approvals: Approvals) -> None:
         super().__init__(database, now)
         self._approvals = approvals
-        #: The changes of this transaction, each as the fields of its log line.
+        #: The transitions made in this transaction, each as the fields of its log line.
         self.transitions: list[dict[str, object]] = []
 
     # -- items
@@ -146,12 +146,12 @@ class Purchases(Tables):
         return [content for content in contents if "take" in content]
 
     def item(self, key: ItemKey) -> tuple[Stage, Mapping[str, Any]]:
-        """Return the stage of an item on record, and what is bought."""
+        """Return the stage and the content of an item on record."""
         ((stage, content),) = self.database.rows("SELECT stage, content FROM items WHERE key = :key", key=key)
         return Stage(stage), json.loads(content)
 
     def chain_of(self, key: ItemKey) -> set[ItemKey]:
-        """Return an item and, if it is a refinement, the patterns that it is made of."""
+        """Return an item and, if it is a refinement, every pattern that it is built on."""
         stage, content = self.item(key)
         return {key, *(self.chain_of(content["pattern"]) if stage is Stage.REFINEMENT else ())}
 
@@ -188,7 +188,7 @@ class Purchases(Tables):
         return self._attempts(where, result_id=result_id, environment=environment)
 
     def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
-        """Return the request that has a job: environments are different services, which may number jobs alike."""
+        """Return the request of a job in an environment, as services of several environments may number jobs alike."""
         where = f"{_IN_ENVIRONMENT} AND a.job_id = :job_id AND i.stage NOT IN ('reference', 'checkout')"
         owners = self._attempts(where, False, job_id=job_id, environment=environment)
         return owners[0].request_id if owners else None
@@ -201,7 +201,7 @@ class Purchases(Tables):
     def age_of(self, attempt: Attempt) -> timedelta | None:
         """Return how long ago an attempt was intended, by the clock or by the uptime, whichever is longer.
 
-        None when the clock contradicts itself: it shows a time before the intent, or a later event has one.
+        None when the clock contradicts itself: it, or a later event, shows a time before the intent.
         """
         by_clock = self.now() - attempt.intended_at
         about = {"request_id": attempt.request_id, "tolerance": _CLOCK_TOLERANCE}
@@ -212,7 +212,7 @@ class Purchases(Tables):
     # -- what a service has done so far
 
     def accepted(self, environment: str, operations: Iterable[str]) -> tuple[set[Stage], set[str]]:
-        """Return the stages, and the operations of refinements, of which the service has ever accepted a create."""
+        """Return the stages and the refinement operations for which the service has ever accepted a create."""
 
         def is_accepted(stage: Stage, content: str = "%") -> bool:
             of_stage = {"environment": environment, "stage": stage.value, "content": content}
@@ -238,10 +238,10 @@ class Purchases(Tables):
     def intend(self, run_id: RunId, intent: Attempt, limits: SpendingLimits) -> Attempt:
         """Write the intent of a request, and reserve its price; an attempt on record is returned as it is.
 
-        `intent` has the IDs, the body and the price of the request. One that was withdrawn or refused made nothing: it
-        is intended again, with its body as it is now. A request that was redirected may have been executed all the
-        same, and keeps its bytes. A refusal that may pass stays on record until there is an answer. Raises
-        BudgetReached, and then nothing was written.
+        `intent` has the IDs, the body and the price of the request. One that was withdrawn or refused made nothing,
+        and is intended again with its body as it is now. One that was redirected may have been executed all the same,
+        and keeps its bytes. A refusal that may pass stays on record until there is an answer. Raises BudgetReached
+        before anything is written.
         """
         recorded = self.attempt(intent.request_id)
         if recorded is not None and recorded.state not in REOPENED:
@@ -293,7 +293,7 @@ class Purchases(Tables):
                 return before
             raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
         if to in REOPENED:
-            # Locked first, as in `intend`, so that two machines never wait for each other.
+            # Lock this first, as `intend` does, so that two machines never deadlock.
             self.database.lock("spending")
             self._book(request_id, day_of(before.intended_at), -1)
         now = self.now()
@@ -318,7 +318,7 @@ class Purchases(Tables):
             return
         query = "SELECT stage, sku, pattern_key, environment, catalog FROM items WHERE key = :key"
         ((stage, sku, built_on, environment, catalog),) = self.database.rows(query, key=attempt.item_key)
-        # Rows with the same content share an item, so that only a product has a sku.
+        # Only a product has a sku, because rows with the same content share their other items.
         about_item = {"stage": stage, "sku": sku, "built_on": built_on, "item": attempt.item_key}
         scope = {"environment": environment, "catalog": catalog, "run": run_id}
         about_attempt = {"request_id": attempt.request_id, "job_id": attempt.job_id}
@@ -355,7 +355,7 @@ class Purchases(Tables):
         self._update("attempts", {"request_id": request_id}, error=message)
 
     def doubt_refusals(self, refused: Iterable[RequestId]) -> None:
-        """Mark refusals that name something of their rows and may be about the account all the same."""
+        """Mark refusals that blame their rows although they may be about the account."""
         self.database.execute_many(
             "UPDATE attempts SET error_code = :alike WHERE request_id = :request_id AND state = 'rejected' "
             "AND error_code = :of_row",
@@ -433,7 +433,7 @@ class Purchases(Tables):
         failed_here = _FAILED_HERE.format(item=":key", attempt=":attempt")
         is_second = intent.attempt > 1 and bool(self.database.rows(failed_here, about))
         reached = refused(left, limits, {})
-        # Counting what is outstanding is slow: it is done only where a limit does not cover the whole plan again.
+        # Counting what is outstanding is slow, so do it only if a limit would not cover the whole plan once more.
         if reached is None and is_second and refused(left, limits, limits.first) is not None:
             reached = refused(left, limits, self._outstanding(about, limits.first))
         if reached is not None:
@@ -443,9 +443,9 @@ class Purchases(Tables):
             logger.warning(warning)
 
     def _outstanding(self, about: Mapping[str, object], first: Mapping[Stage, int]) -> dict[Stage, int]:
-        """Return how many first purchases of a run's plan are still to come, for other items than the intent's.
+        """Return, by stage, how many first purchases of a run's plan are still to come, not counting the intent's item.
 
-        Where what a product is built on has failed, at least one product need not be bought.
+        For each item that products are built on and that failed, at least one product need not be bought.
         """
         begun: Counter[Stage] = Counter()
         for stage, begun_of_stage, lost_of_stage in self.database.rows(_BEGUN_AND_LOST, about):

@@ -17,12 +17,12 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.processes import birth, machine
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
 
-#: Marks a run whose rows were forgotten, in its options with the time, and what is left of its items and bodies.
+#: The name that marks what was forgotten: with the time in a run's options, and in what is left of items and bodies.
 FORGOTTEN = "forgotten"
 
 
 def digest_of_body(body: bytes) -> bytes:
-    """Return a digest of what a request's body asks for, whatever the request's ID: the body is replaced by it."""
+    """Return the digest that replaces a request's body; it does not depend on the request's ID."""
     content = orjson.loads(body)
     if FORGOTTEN in content:
         return body
@@ -52,7 +52,7 @@ class Attempt:
     ended_at: float | None = None
     #: When it was intended, by a clock that nobody can set; None where the machine has none.
     uptime: str | None = None
-    #: In minor units, reserved with the intent, and its currency (empty: the unit of the prices).
+    #: The price reserved with the intent, in minor units, and its currency (empty: the unit of the prices).
     price: int = 0
     currency: str = ""
 
@@ -64,7 +64,7 @@ class Attempt:
 
     @property
     def since(self) -> float:
-        """Return when it came into its state."""
+        """Return when the attempt came into its state, in Unix seconds."""
         return self.ended_at or self.accepted_at or self.intended_at
 
     @property
@@ -73,11 +73,11 @@ class Attempt:
         return FORGOTTEN in orjson.loads(self.body)
 
     def is_like(self, other: Attempt) -> bool:
-        """Return whether the same was asked for, whatever the request's ID: a service may make the same of it."""
+        """Return whether both ask for the same thing, whatever their request IDs; a service may make the same of it."""
         return digest_of_body(self.body) == digest_of_body(other.body)
 
 
-#: The option with what a run's plan was to cost.
+#: The name of the option that has the expected cost of a run's plan.
 COST = "cost"
 
 
@@ -105,7 +105,7 @@ class RunRecord:
     reason: str | None = None
     #: Versions of the program and its libraries, by name.
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: What was requested, what it was to cost, and notes, as on options that could not be checked.
+    #: What was requested, its expected cost, and notes, for example about options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)
     prefect_flow_run_id: str | None = None
 
@@ -148,7 +148,7 @@ class OrderRecord:
     paid: bool
     #: Whether the service last showed it as cancelled.
     cancelled: bool
-    #: When it was first seen, and last.
+    #: When the order was first seen, and when it was last read.
     since: float = 0.0
     read_at: float = field(default=0.0, compare=False)
 
@@ -157,7 +157,7 @@ class OrderRecord:
 class RowDecision:
     """The reason why a row gets no product: a person has to choose among its pattern's takes, or rejected them all."""
 
-    #: TO_CHOOSE or DISCARDED.
+    #: Either TO_CHOOSE or DISCARDED.
     status: RowStatus
     #: The pattern items that the run makes to choose from, in the order of their numbers.
     takes: tuple[ItemKey, ...] = ()
@@ -206,14 +206,14 @@ class RunRow:
 
     @property
     def decision(self) -> RowDecision | None:
-        """Return why no product is made for it, if a person has to decide that, or has decided."""
+        """Return why no product is made for it, if that depends on a person's decision; otherwise None."""
         # Few rows have one, and parsing all of them takes a while.
         decision = orjson.loads(self.row).get(_DECIDED) if HAS_DECISION in self.row else None
         return _DECISION.validate_python(decision) if decision is not None else None
 
 
 def row_content(content: Mapping[str, Any], decision: RowDecision | None) -> str:
-    """Return the JSON of a row: what was understood of it, and why no product is made for it."""
+    """Return the JSON of a row: what was understood of it and, if there is a decision, why no product is made."""
     decided = {_DECIDED: _DECISION.dump_python(decision, mode="json")} if decision is not None else {}
     return json.dumps({**content, **decided}, ensure_ascii=False)
 
@@ -251,11 +251,11 @@ class Approval:
     environment: str
     catalog: str
     digest: str
-    #: What the plan would buy, and for how much; `worst`: every item fails until its last attempt.
+    #: The items that the plan would buy, and the cost: expected, and at worst, if each needs its last attempt.
     items: int
     expected: int
     worst: int
-    #: The number of requests, with every attempt at every item.
+    #: The number of requests if every item needs all of its attempts.
     most_purchases: int
     asked_at: float
     #: The currency of the amounts; empty: the unit of the prices.
@@ -293,7 +293,7 @@ class Lease:
     catalog: str
     fence: int
     run_id: RunId
-    #: As others see it: its holder (JSON of a process; empty once it is released) and its heartbeats.
+    #: The holder (JSON of a process; empty once released) and the heartbeats, as others see them.
     holder: str = ""
     beats: int = 0
     #: Why the run was asked to stop.
@@ -312,8 +312,8 @@ LOST_AFTER = 10.0
 def this_process(flow_run_id: str | None = None) -> dict[str, Any]:
     """Return how a holder identifies itself, so that another process of its machine can see whether it is alive.
 
-    `born` is the kernel's start time, as PIDs are reused. `flow_run_id`: of a run that a deployment began, which can be
-    begun again.
+    `born` is the process's start time by the kernel, as PIDs are reused. `flow_run_id` is set for a run that a
+    deployment began, which can be begun again.
     """
     pid = os.getpid()
     return {"machine": machine(), "pid": pid, "born": birth(pid), "flow_run_id": flow_run_id}
@@ -342,8 +342,8 @@ class RunGroup:
     #: Its rows that have not ended, and how many of them may be under way at once.
     rows_left: int
     share: int
-    #: When the last execution gave a sign and ended; None: it has not, or there was none.
+    #: When the last execution gave a sign, and when it ended; None if it has not, or if there was none.
     beat_at: float | None
     ended_at: float | None
-    #: JSON: how far the last execution is.
+    #: The progress of the last execution, as JSON.
     report: str | None

@@ -35,9 +35,9 @@ class ItemOutcome:
 
     stage: Stage
     key: ItemKey
-    #: None, as all that follows: nothing was requested.
+    #: None, like all fields below, if nothing was requested.
     state: AttemptState | None = None
-    #: How many attempts there were.
+    #: The number of attempts so far.
     attempts: int = 0
     request_id: RequestId | None = None
     job_id: str | None = None
@@ -65,13 +65,13 @@ class RowOutcome:
     remedy: str | None = None
     #: In the order in which they are made; none where the row was refused.
     items: tuple[ItemOutcome, ...] = ()
-    #: For a row that a person decides about: the product that its catalog has for it, after what that is built on.
+    #: Set for rows that a person decides about: what the catalog's product is built on, then that product.
     kept: tuple[ItemOutcome, ...] = ()
     #: For a row that a person decides about: the takes that its run makes to choose from.
     takes: tuple[ItemOutcome, ...] = ()
 
     def as_json(self) -> str:
-        """Return it as JSON. Its status comes first, so that it can be counted without parsing the rest."""
+        """Return the outcome as JSON, with the status first, so that rows can be counted without parsing the rest."""
         return orjson.dumps(self).decode()
 
     @classmethod
@@ -81,12 +81,12 @@ class RowOutcome:
 
 
 _OUTCOME = TypeAdapter(RowOutcome)
-#: Rows that a person's decision may change: those whose product no run has made.
+#: The statuses of rows that a person's decision may change, because no run has made their product.
 WITHOUT_END = UNFINISHED_ROWS | {RowStatus.HELD, RowStatus.FAILED}
 #: With fewer takes there is nothing to choose from.
 _LEAST_TAKES = 2
 _SAVE_ANEW = "If the service no longer has the reference, save the picture anew: with other bytes it is uploaded again."
-#: By status: the code, the reason and the remedy.
+#: The code, the reason and the remedy of each status.
 _TEXTS = {
     RowStatus.NOT_STARTED: (
         "not_started",
@@ -163,7 +163,7 @@ def _fault_texts(problems: Sequence[Mapping[str, str]]) -> tuple[str, str]:
 
 
 def _is_dropped(decision: RowDecision, product: Attempt | None) -> bool:
-    """Return whether a product was made of what had been sent before the takes of its pattern were rejected."""
+    """Return whether a product was made although every take of its pattern has been rejected since."""
     is_made = product is not None and product.state is AttemptState.SUCCEEDED
     return is_made and decision.status is RowStatus.DISCARDED
 
@@ -176,15 +176,15 @@ def _may_begin(attempt: Attempt | None) -> bool:
 def _outcome_of_takes(
     takes: Sequence[Attempt | None], decision: RowDecision, before: RowOutcome, outcome: Outcome | None
 ) -> RowOutcome:
-    """Return how far a row is for which no product is made, by the last attempts at the takes to choose from.
+    """Return the outcome of a row for which no product is made, by the last attempts at the takes to choose from.
 
-    `before`: how far it is without them, which counts until one of them is begun.
+    `before` is the outcome without them, which counts until one of them is begun.
     """
     if decision.status is RowStatus.DISCARDED:
         return _with_text(RowStatus.DISCARDED)
     begun = [take for take in takes if take is not None and take.state is not AttemptState.WITHDRAWN]
     missing = [take for take in begun if take.state is not AttemptState.SUCCEEDED]
-    # What has not ended comes first: once two are made, a person can choose, whichever others have failed.
+    # Look at unended takes first: once two are made, a person can choose, even if others have failed.
     missing.sort(key=lambda take: take.state in (AttemptState.FAILED, AttemptState.REJECTED))
     if missing and (not _may_begin(missing[0]) or len(begun) - len(missing) < _LEAST_TAKES):
         return _item_outcome(missing[0], Stage.PATTERN, outcome)
@@ -202,9 +202,9 @@ def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
 
 
 def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:
-    """Return how far a row has come before its product: the last attempt at the last item that was begun.
+    """Return the last attempt at the last item begun among those that a row's product is built on.
 
-    `needed`: what its product is built on, in the order in which it is made.
+    `needed` has the keys of these items, in the order in which they are made.
     """
     furthest = None
     for attempt in map(attempts.get, needed):

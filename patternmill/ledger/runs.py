@@ -30,28 +30,28 @@ from patternmill.ledger.row_outcomes import WITHOUT_END, ItemOutcome, RowOutcome
 from patternmill.planning.rows import Content, Entry, RowRecord, sku_key
 from patternmill.states import RowStatus, Stage
 
-#: How many rows are read at once, and the highest position of a row.
+#: The number of rows read at once, and the highest position of a row.
 _CHUNK, _LAST = 500, 2**31 - 1
 _RECORD = TypeAdapter(RunRecord)
-#: In the order of RunRow's fields.
+#: Selects columns in the order of RunRow's fields.
 _SELECT = """
 SELECT position, line, sku, pattern_key, product_key, row, coalesce(outcome, '')
 FROM run_rows WHERE run_id = :run_id AND position BETWEEN :first AND :last ORDER BY position
 """
-#: How the JSON of a row's outcome begins; its status is cheaper to cut out than to parse 100,000 times.
+#: The beginning of the JSON of an outcome; cutting the status out is cheaper than parsing JSON 100,000 times.
 _BEGINS = '{"status":"'
 _BY_STATUS = (
     f"SELECT substr(outcome, {len(_BEGINS) + 1}, {max(map(len, RowStatus)) + 1}) AS status, count(*) "
     "FROM run_rows WHERE run_id = :run_id GROUP BY status"
 )
-#: What a catalog has for a sku: its product, and what that is built on.
+#: Selects the product that a catalog has for a sku, after the item that it is built on.
 _KEPT = """
 SELECT i.stage, i.key FROM catalog_rows c JOIN items p ON p.key = c.product_key
 JOIN items i ON i.key IN (p.pattern_key, p.key)
 WHERE c.environment = :environment AND c.catalog = :catalog AND c.sku_key = :sku_key AND c.retired_at IS NULL
 ORDER BY CASE i.stage WHEN 'product' THEN 1 ELSE 0 END
 """
-#: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
+#: Selects the chains of items that lead to the patterns of some rows, by the pattern's key, in the order of making.
 _CHAINS = """
 WITH RECURSIVE chain (last, key, stage, parent, depth) AS (
     SELECT i.key, i.key, i.stage, i.pattern_key, 0 FROM items i WHERE i.pattern_key IS NOT NULL AND i.key IN
@@ -77,10 +77,10 @@ _WRITE_OUTCOME = "UPDATE run_rows SET outcome = :outcome WHERE run_id = :run_id 
 
 
 class Runs(Tables):
-    """One record for each run, for each of its rows by position in the input, and for each group of rows.
+    """The records of runs, of their rows by position in the input, and of their groups of rows.
 
-    An execution of a group writes under its own fence and never waits for another group. A run that takes the catalog
-    over closes the groups of the run before it, and a run that ends closes its own.
+    An execution of a group writes under its own fence and never waits for another group. A run that takes over the
+    catalog closes the groups of the run before it, and a run that ends closes its own.
     """
 
     def __init__(self, database: Database, now: Clock, purchases: Purchases) -> None:
@@ -167,14 +167,14 @@ class Runs(Tables):
         return self.rows_by_status(record)
 
     def write_decided_rows(self, record: RunRecord) -> None:
-        """Write the outcomes of rows again that had no end in their run, once a person decided about some of them.
+        """Rewrite the outcomes of rows that had no end in their run, after a person decided about some of them.
 
-        Call this for a catalog's latest run, with the catalog's lease: nothing else has changed the rows since.
+        Call this for a catalog's latest run, with the catalog's lease, so that nothing else has changed the rows since.
         """
         self._write_outcomes(record, among=WITHOUT_END)
 
     def _write_outcomes(self, record: RunRecord, among: Collection[RowStatus] | None = None) -> None:
-        """Write the present outcomes of a run's rows; `among`: of those that were recorded with these statuses."""
+        """Write the present outcomes of a run's rows; with `among`, only of those recorded with these statuses."""
         outcomes = (
             {"run_id": record.run_id, "position": row.position, "outcome": outcome.as_json()}
             for row, outcome in self.rows_with_outcomes(record, now=True)
@@ -219,7 +219,7 @@ class Runs(Tables):
     ) -> Iterator[tuple[RunRow, RowOutcome]]:
         """Yield the rows of a run in order, each with its outcome: as the run left it, if the run has ended.
 
-        `now`: as it is now, whatever came after the run.
+        With `now`, each outcome is as it is now, with whatever happened after the run.
         """
         for first in range(0, _LAST, _CHUNK):
             rows = self.rows_of(record.run_id, first, first + _CHUNK - 1)
@@ -245,7 +245,7 @@ class Runs(Tables):
         return outcome_of_row(row, {**attempts, **takes}, record.outcome, self.kept_product(record, row))
 
     def kept_product(self, record: RunRecord, row: RunRow) -> tuple[ItemOutcome, ...]:
-        """Return the product that the catalog has for a row that a person decides about, after what it is built on."""
+        """Return what a catalog's product is built on, then that product, for a row that a person decides about."""
         if row.decision is None:
             return ()
         items = self.database.rows(_KEPT, vars(record), sku_key=sku_key(row.sku))
@@ -256,7 +256,7 @@ class Runs(Tables):
     def row_records(self, record: RunRecord, *, now: bool = False) -> Iterator[RowRecord]:
         """Yield the rows of a run in order, with their outcomes as JSON: as the run left them, if it has ended.
 
-        `now`: as they are now, whatever came after the run.
+        With `now`, they are as they are now, with whatever happened after the run.
         """
         if now or record.outcome is None:
             for row, outcome in self.rows_with_outcomes(record, now=True):
@@ -266,7 +266,7 @@ class Runs(Tables):
         yield from map(RowRecord._make, self.database.stream(sql, run_id=record.run_id))
 
     def add_groups(self, run_id: RunId, groups: Iterable[tuple[str, int, int]]) -> None:
-        """Write each group: its work (JSON), how many rows it has, and how many of these an earlier run has begun."""
+        """Write each group: its work (JSON), its number of rows, and how many of these an earlier run has begun."""
         for number, (work, rows_left, share) in enumerate(groups, start=1):
             key = {"run_id": run_id, "number": number}
             self._insert("run_groups", **key, work=work, fence=0, rows_left=rows_left, share=share)
@@ -281,7 +281,7 @@ class Runs(Tables):
         return [RunGroup(*values) for values in rows]
 
     def steer_groups(self, run_id: RunId, orders: str | None, more: Mapping[int, int]) -> None:
-        """Write what groups read with their beats: the run's orders, and how much the share of each grows, by number.
+        """Write what groups read when they beat: the run's orders, and by how much the share of each grows, by number.
 
         Only the run adds to shares, so that their sum never exceeds its window.
         """
@@ -312,7 +312,7 @@ class Runs(Tables):
         return Lease(run.environment, run.catalog, fence, run.run_id, group=number), work, share
 
     def check_group(self, lease: Lease) -> None:
-        """Raise LeaseLost where another execution has begun; none begins until the transaction ends."""
+        """Raise LeaseLost if another execution has begun; none can begin before this transaction ends."""
         query = "SELECT 1 FROM run_groups WHERE run_id = :run_id AND number = :group AND fence = :fence"
         if self._row(query + self.database.lock_suffix, vars(lease)) is None:
             raise LeaseLost(
@@ -323,10 +323,10 @@ class Runs(Tables):
     def beat_group(
         self, lease: Lease, report: str, rows_left: int, brake: int
     ) -> tuple[str | None, int, int]:
-        """Record a heartbeat, under the group's fence; a row that has ended leaves the group's share.
+        """Record a heartbeat, under the group's fence; a group's share never exceeds its rows left.
 
-        `brake` is the count that the execution acknowledges. Returns the run's orders, the group's share, and how many
-        groups live.
+        `brake` is the count that the execution acknowledges. Returns the run's orders, the group's share, and the
+        number of living groups.
         """
         now = self.now()
         ((orders, share),) = self.database.rows(

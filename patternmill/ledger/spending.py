@@ -55,7 +55,7 @@ def limits_of(
 ) -> list[Limit]:
     """Return all limits of a run with what is left of each.
 
-    `of_day`: spent or reserved today, by all runs.
+    `of_day` is what all runs have spent or reserved today.
     """
     left_of_each = []
     if limits.items is not None:
@@ -103,7 +103,7 @@ def nearly_spent(limits: SpendingLimits, of_day: Spent, more: int = 0) -> str | 
 def refusal(
     stage: Stage, price: int, left: list[Limit], limits: SpendingLimits, planned: Mapping[Stage, int]
 ) -> BudgetReached | None:
-    """Return why a purchase would exceed a limit; `planned`: how many of each stage must remain possible after it."""
+    """Return why a purchase would exceed a limit; after it, `planned` items of each stage must remain possible."""
     for limit in left:
         takes = price if limit.is_money else 1
         if not takes or limit.covers(planned, takes):
@@ -139,11 +139,11 @@ def refuse_overtaken(approval: Approval) -> None:
 class Approvals(Tables):
     """Approvals, each with the items of its plan; once one is decided, only what is bought under it changes."""
 
-    #: The items of the plan that was asked about last: each purchase asks.
+    #: The items of the last plan that was read, kept because each purchase needs them.
     _items: Mapping[str, frozenset[ItemKey]] = {}
 
     def request(self, approval: Approval, items: Collection[ItemKey]) -> None:
-        """Put a plan on record that waits for a decision, with the items that it would make.
+        """Record a plan that waits for a decision, with the items that it would make.
 
         The request of a flow run replaces what that run asked before, and ends every other question of the catalog.
         """
@@ -158,7 +158,7 @@ class Approvals(Tables):
         self.keep_document(f"plan {approval.id}", json.dumps(list(items)).encode())
 
     def overtake(self, environment: str, catalog: str, by: str) -> None:
-        """End the questions about plans of a catalog that nobody answered; `by` is the newer run, for people.
+        """End the undecided questions about plans of a catalog; `by` names the newer run, for people.
 
         They keep their places among the decisions: a later approval of the same items still counts.
         """
@@ -173,7 +173,7 @@ class Approvals(Tables):
         )
 
     def decide(self, approval_id: str, verdict: Verdict, *, who: str, note: str | None = None) -> Approval:
-        """Record the decision. It is never changed: another request has to follow it.
+        """Record the decision. It is never changed: another decision needs another request.
 
         Raises Overtaken when a newer run ended the question, and LedgerError when it was decided before.
         """
@@ -201,7 +201,7 @@ class Approvals(Tables):
         return next(iter(self._select(where, flow_run_id=flow_run_id)), None)
 
     def find(self, environment: str | None = None, catalog: str | None = None) -> list[Approval]:
-        """Return the approvals of one catalog, or all, in the order of decisions or, while they wait, of requests."""
+        """Return the approvals of one catalog, or all, in the order of decisions (of requests while they wait)."""
         where = (
             "WHERE coalesce(:environment, environment) = environment AND coalesce(:catalog, catalog) = catalog "
             "ORDER BY sequence"
@@ -220,7 +220,7 @@ class Approvals(Tables):
     def covering(self, approval_id: str, key: ItemKey, stage: Stage) -> Approval:
         """Return the approval that the purchase of an item rests on.
 
-        Raises LedgerError where there is none, and BudgetReached where its plan lacks the item.
+        Raises LedgerError if there is none, and BudgetReached if its plan lacks the item.
         """
         approval = self.get(approval_id)
         if approval is None or approval.verdict is not Verdict.APPROVED:

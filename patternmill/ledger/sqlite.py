@@ -19,7 +19,7 @@ from patternmill.ledger.records import HELD_LEASES, Lease, holder_of, is_surely_
 from patternmill.passwords import mask_passwords
 from patternmill.processes import described, is_stopped, machine
 
-#: How long one connection waits for another.
+#: Seconds that one connection waits for another.
 _BUSY_SECONDS = 30
 
 
@@ -38,7 +38,7 @@ class SqliteDatabase(Database):
         try:
             with self._using():
                 self._open()
-            # Before the file is changed in any way: one that is refused stays as it is.
+            # Checked before anything changes the file, so that one that is refused stays as it is.
             schema_of(self)
             with self._using() as connection:
                 self._write_ahead(connection)
@@ -64,7 +64,7 @@ class SqliteDatabase(Database):
             self._connection.execute(f"PRAGMA {pragma}")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Turn WAL on. Of two processes that do so at once, SQLite refuses one without waiting, which tries again."""
+        """Turn WAL on. If two processes do so at once, SQLite refuses one without waiting; that one tries again."""
         last = time.monotonic() + _BUSY_SECONDS
         while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
             try:
@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all or nothing. IMMEDIATE: a transaction that reads before it writes would fail when another writes."""
+        """Do all or nothing. Without IMMEDIATE, one that reads before it writes would fail when another writes."""
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -112,7 +112,7 @@ class SqliteDatabase(Database):
             connection.executemany(sql, params)
 
     def lock(self, name: str) -> None:
-        """Do nothing: of all transactions only one is under way at a time."""
+        """Do nothing: only one transaction is under way at a time."""
 
     def require_in_place(self) -> None:
         if self._file_in_place() != self._file:
@@ -139,7 +139,7 @@ class SqliteDatabase(Database):
         return unusable(mask_passwords(str(self.path)), mask_passwords(str(error)))
 
     def _locked(self) -> LedgerUnavailable:
-        """Return who has the file open, by its leases, and what to do: SQLite does not say who locked it."""
+        """Return an error that names who has the file open, by its leases, as SQLite does not say who locked it."""
         leases: list[tuple[Any, ...]] = []
         with suppress(sqlite3.Error):
             leases = self._connection.execute(HELD_LEASES).fetchall() if self._connection else []
@@ -165,7 +165,7 @@ class SqliteDatabase(Database):
 
 
 class EmptyDatabase(SqliteDatabase):
-    """An empty ledger in memory, for who reads where there is none: no file is made."""
+    """An empty ledger in memory, for readers where there is none; no file is made."""
 
     def __init__(self) -> None:
         super().__init__(Path(":memory:"))
@@ -174,7 +174,7 @@ class EmptyDatabase(SqliteDatabase):
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Do nothing: it is gone once it is closed."""
+        """Do nothing: a database in memory is gone once it is closed."""
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

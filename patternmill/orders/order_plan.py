@@ -1,4 +1,4 @@
-"""An order: the products that a catalog has for picked rows in checkouts, what has become of each, and its text."""
+"""An order: the products of picked rows, divided into checkouts, with what has become of each, and its text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OrderableRows:
         self._takes, self._patterns = CatalogTakes(ledger, *scope), patterns_of_products(ledger, *scope)
 
     def is_picked(self, sku: str) -> bool:
-        """Return whether the take that the row is built on was picked, of the pattern that its product shows."""
+        """Return whether a person picked the take that counts for the pattern of the row's product."""
         pattern = self._shown(self._rows[sku])
         choice = self._takes.choice(pattern)
         return any(take.number == choice and take.verdict is Decided.PICK for take in self._takes.of(pattern))
@@ -90,7 +90,7 @@ class OrderableRows:
         return f"its product still shows another take than {choice}: `patternmill remake` makes the new one"
 
     def _unknown(self, sku: str) -> str:
-        """Return that the catalog has no product for a row, with what to do."""
+        """Return a message that the catalog has no product for a row, and what to do about it."""
         why = f"see `patternmill explain {shlex.quote(plain(sku))}`"
         remedy = "name several as --sku A --sku B" if "," in sku else why
         return f"the catalog {self._catalog!r} has no product for {shown(sku)}; {remedy}"
@@ -123,7 +123,7 @@ class Order:
     name: str
     #: The most lines of one checkout.
     most_lines: int
-    #: As the ledger has them.
+    #: The checkouts as the ledger has them.
     checkouts: tuple[CheckoutRecord, ...] = ()
     #: Why picked rows are not ordered, by sku.
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Order:
 
     @property
     def proposal(self) -> Proposal:
-        """Return what a person approves: what is left to do, with its digest."""
+        """Return what is left to do, with its digest, for a person to approve."""
         new = [item_of(record) for record in self._with(CheckoutStatus.NEW)]
         in_doubt = [item_of(record) for record in self._with(CheckoutStatus.IN_DOUBT)]
         return order_proposal(self.scope, self.name, new, in_doubt)
@@ -155,9 +155,9 @@ class Order:
         return [record for record in self.checkouts if record.status is status]
 
     def planned(self, ledger: Ledger) -> Order:
-        """Return the order with its checkouts, by the catalog as it is now.
+        """Return the order with the checkouts that follow from the catalog as it is now.
 
-        Raises InputRefused, which lists what is wrong with the picks, or what this order name has ordered already.
+        Raises InputRefused, which lists what is wrong with the picks, or what was ordered under this name already.
         """
         rows = OrderableRows(ledger, self.catalog)
         lines, left_out = rows.lines(self.picks)
@@ -186,7 +186,7 @@ class Order:
 
     @property
     def outcome(self) -> Outcome:
-        """Return the outcome that the exit code stands for, once its checkouts were opened."""
+        """Return the outcome that decides the exit code, once the checkouts were opened."""
         if self.failed and self.halt is not None:
             return self.halt.outcome
         if self.failed and len(self.failed) == len(self.checkouts):
@@ -213,7 +213,7 @@ def item_of(record: CheckoutRecord) -> Item:
 
 
 def related_checkouts(ledger: Ledger, order: Order) -> list[CheckoutRecord]:
-    """Return the checkouts with any row of an order, whichever of its products, the oldest first."""
+    """Return the checkouts with any row of an order, even with an earlier product of it, the oldest first."""
     records = checkouts(ledger, environment=order.scope.environment, scope=order.scope.catalog)
     return [record for record in records if any(line.sku in order.picks.skus for line in record.lines)]
 
@@ -239,13 +239,13 @@ def _without_ordered(
 
 
 def _notes(order: Order, lines: Mapping[str, PickedLine], others: Iterable[CheckoutRecord]) -> Iterator[str]:
-    """Yield in which other checkouts its rows are. Raises InputRefused if this name has ordered some already."""
+    """Yield notes on rows that are in other checkouts. Raises InputRefused if some were ordered under this name."""
     twice: list[str] = []
     places = [(record, line) for record in others for line in record.lines if line.sku in lines]
     for record, line in places:
         is_same = line.product_key == lines[line.sku].product_key
         what = line.sku if is_same else f"An earlier product of {line.sku}"
-        # An edited command is not meant as a second order.
+        # A person who edits a command does not mean a second order.
         if record.is_ordered and is_same and record.order_name == order.name:
             twice.append(f"  {line.sku}: {ordered_line(record)}")
         elif record.is_ordered:

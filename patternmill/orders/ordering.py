@@ -37,7 +37,7 @@ from patternmill.states import AttemptState, Outcome, Stage
 T = TypeVar("T")
 OnChange = Callable[[CheckoutRecord], None]
 
-#: The pause between two questions about an order that is waited for, in seconds: at first, and at most.
+#: The first and the longest pause between two queries about an order that is being followed, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 30.0
 
 
@@ -45,16 +45,16 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
     """Plans, opens and follows the orders of one environment at its service."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raise ConfigurationError if the service's address or key is missing, or a price that limits need.
+        """Raise ConfigurationError if the service's address or key, or a price that limits need, is missing.
 
-        And if the environment's products are at another service.
+        The same is raised if the environment's products are at another service.
         """
         refuse_other_service(settings)
         self.settings = settings
         self._options = RunOptions.from_settings(settings)
         self._api = StudioApi.from_settings(settings)
         self._halt = Halt()
-        #: Set while it holds the lease of a catalog's orders.
+        #: The writer, while this holds the lease of a catalog's orders.
         self._writer: LedgerWriter | None = None
         #: The addresses of checkouts opened just now: kept nowhere else, as whoever has one can pay.
         self._addresses: dict[str, str] = {}
@@ -68,14 +68,14 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         return self._api.waiting
 
     async def plan(self, order: Order) -> Order:
-        """Plan an order, after asking what was paid meanwhile. Raises InputRefused and ServiceStopped."""
+        """Ask the service what has been paid meanwhile, then plan an order. Raises InputRefused and ServiceStopped."""
         for record in await self._with_ledger(lambda ledger: related_checkouts(ledger, order)):
             if record.status is CheckoutStatus.OPEN:
                 await self.refresh(record)
         return await self._with_ledger(order.planned)
 
     async def refuse_paused(self, order: Order) -> None:
-        """Raise Paused if nothing of an order would be opened, before a person is asked about it."""
+        """Raise Paused if nothing of an order could be opened; call this before a person is asked about it."""
         scope = order.scope
         if pause := await self._with_ledger(
             lambda ledger: ledger.brake.pause_of(scope.environment, scope.catalog, now=True)
@@ -112,7 +112,7 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
             return
         ledger = await asyncio.to_thread(open_ledger, self.settings)
         try:
-            # Its ID stands for this command: an order is no run of the catalog.
+            # This run ID only stands for the command, because an order is not a run of the catalog.
             lease = await acquire_lease(ledger, scope.environment, scope.catalog, _run_id(ledger))
         except BaseException:
             await asyncio.to_thread(ledger.close)
@@ -123,7 +123,7 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
             writer, lambda error: self._halt.begin(HaltReason(Outcome.FAILED, "ledger", str(error)))
         )
         try:
-            # Reads the brake for the first time.
+            # The first write reads the brake.
             await writer.write(lambda ledger: None)
             yield writer
         finally:
@@ -171,9 +171,9 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> Order:
-        """Follow the checkouts until all are paid or the time is over, and record what is seen.
+        """Follow the checkouts until none is pending or time is up, and record what is seen.
 
-        A question that fails is asked again later; a key that is refused ends the wait.
+        A query that fails is repeated later; a key that is refused ends the wait.
         """
         clock = asyncio.get_running_loop().time
         deadline, pause = clock() + limit.total_seconds(), _FIRST_PAUSE
@@ -201,9 +201,9 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
     async def address(self, record: CheckoutRecord) -> str:
         """Return where a person pays, by sending the same request again, which has the same answer.
 
-        However old the request is: if the service has forgotten it and opens another checkout, that one is refused
-        here, and costs nothing as nobody pays it. Raises ServiceStopped if the service does not show it, Paused, and
-        Overlap.
+        The age of the request does not matter: if the service has forgotten it and opens another checkout, that one is
+        refused here, and costs nothing because nobody pays it. Raises ServiceStopped if the service does not show the
+        address, Paused, and Overlap.
         """
         assert record.checkout_id is not None and record.attempt is not None, "it is open"
         checkout_id = record.checkout_id
@@ -226,7 +226,7 @@ class Ordering(AbstractAsyncContextManager["Ordering"]):
         )
 
     def _without_address(self, end: CreateEnd) -> CreateEnd:
-        """Return what is recorded of an answer: never the address."""
+        """Return the part of an answer that is recorded, which never includes the address."""
         if isinstance(end, Refusal):
             return replace(end, message=without_addresses(end.message))
         if end.is_immediate:

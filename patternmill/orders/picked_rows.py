@@ -29,7 +29,7 @@ _FIELDS = ("status", "code", "category", "changed_since")
 
 
 def read_order(request: OrderRequest) -> Order:
-    """Return the order that a request asks for, by its file of picks, the catalog and the decisions of people.
+    """Return the order that a request asks for, given its file of picks, the catalog and people's decisions.
 
     Raises ConfigurationError, and InputRefused if a file cannot be read or nothing is picked.
     """

@@ -1,1 +1,1 @@
-"""Looks after an installation: facts about its health, and what old runs leave behind."""
+"""The upkeep of an installation: facts about its health, and the removal of what old runs leave behind."""

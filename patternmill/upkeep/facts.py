@@ -32,11 +32,11 @@ from patternmill.text import duration, moment, plural
 
 #: The free bytes on a disk below which runs may fail, and below which a person should make room.
 NO_ROOM, LITTLE_ROOM = 100 * 1024**2, 1024**3
-#: The share of a day's budget from which on a person is told.
+#: The share of a day's budget from which a person is warned.
 MOST_OF_BUDGET = 0.8
 #: How long to wait for the service.
 _PATIENCE = timedelta(seconds=10)
-#: How many seconds a purchase may be without a backup.
+#: Seconds that a purchase may be without a backup.
 UNSAVED_FOR = 86_400.0
 
 
@@ -79,14 +79,14 @@ def fault(about: str, text: str, remedy: str) -> Fact:
 
 
 def refused(about: str, error: PatternmillError, remedy: str = "") -> Fact:
-    """Return the fact that an error states; `remedy` stands in where the error has none."""
+    """Return an error as a fact; `remedy` is used if the error has none."""
     return fault(about, error.message, error.remedy or remedy)
 
 
 def own_facts(settings: Settings, folder: Path) -> Iterator[Fact]:
     """Yield what this machine, the ledger and the services show, each fact once it is known.
 
-    `folder`: where results go.
+    `folder` contains the folder `results`.
     """
     yield from _local_facts(settings, folder / "results")
     yield from asyncio.run(_service_facts(settings))
@@ -135,7 +135,7 @@ async def _service_fact(settings: Settings) -> Fact:
 
     about = f"service {settings.environment}"
     try:
-        # What is wrong with the ledger is a fact of its own.
+        # A fault of the ledger is reported as a fact of its own.
         with suppress(LedgerError):
             refuse_other_service(settings)
         async with StudioApi.from_settings(settings) as api:
@@ -163,7 +163,7 @@ def _existing(folder: Path) -> Path:
 
 
 def _disk_facts(*folders: Path) -> Iterator[Fact]:
-    """Yield the room that there is on each disk."""
+    """Yield the free space on each disk that the folders are on."""
     places = {os.stat(place).st_dev: place for place in map(_existing, reversed(folders))}  # noqa: PTH116
     for place in reversed(places.values()):
         free = shutil.disk_usage(place).free

@@ -28,10 +28,10 @@ from patternmill.states import Stage
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files of a run in a folder: what can be deleted there, with its size in bytes, and what stays, and why."""
+    """The files of a run in a folder: those that can be deleted, with their sizes in bytes, and why the rest stay."""
 
     folder: Path
-    #: The manifest is the last one.
+    #: The size of each file that can be deleted; the manifest comes last.
     deletable: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class Retention:
 def runs_before(
     ledger: Ledger, until: datetime, *, catalog: str | None = None, environment: str | None = None
 ) -> list[RunRecord]:
-    """Return the runs that ended before a time and can be forgotten, also those that were forgotten in part."""
+    """Return the runs that ended before a time and can be forgotten, with those that were only partly forgotten."""
     runs = ledger.runs.find(catalog=catalog, environment=environment)
     scopes = {(run.environment, run.catalog) for run in runs}
     stay = set[RunId]().union(*(never_forgotten(ledger, *scope) for scope in scopes))
@@ -86,7 +86,7 @@ def plan_retention(
 ) -> Retention:
     """Return what is to be forgotten of these runs. Writes nothing.
 
-    `out` is where the files are of a single run that has them elsewhere than in results/CATALOG/RUN.
+    `out` is the folder of a single run's files if that is not results/CATALOG/RUN.
     """
     by_scope = defaultdict[tuple[str, str], list[RunRecord]](list)
     for run in runs:
@@ -106,7 +106,7 @@ def plan_retention(
 async def carry_out(ledger: Ledger, retention: Retention) -> dict[Path, str]:
     """Delete the files first, so that the same command goes on after a crash; return what stays, and why.
 
-    Raises Overlap, before anything of a catalog is deleted, while a run drives it.
+    Raises Overlap while a run drives a catalog, before anything of that catalog is deleted.
     """
     left: dict[Path, str] = {}
     for part in retention.parts:
@@ -124,7 +124,7 @@ async def carry_out(ledger: Ledger, retention: Retention) -> dict[Path, str]:
 
 
 def _find_files(folder: Path, run_id: str, ledger: str) -> ResultFiles:
-    """Look at the files of a run that was written from a ledger.
+    """Find out which files of a run, written from this ledger, can be deleted.
 
     Follows no link; without the run's own manifest nothing can be deleted.
     """
@@ -145,7 +145,7 @@ def _find_files(folder: Path, run_id: str, ledger: str) -> ResultFiles:
 
 
 def _delete_files(folder: Path, run_id: str, ledger: str) -> dict[Path, str]:
-    """Delete what can be deleted now; return what is left, and why. The folder goes with its last file."""
+    """Delete what can be deleted now; return what is left, and why. Remove the folder once it is empty."""
     files = _find_files(folder, run_id, ledger)
     left = {folder / name: why for name, why in files.left.items()}
     for path in (folder / name for name in files.deletable):
@@ -160,7 +160,7 @@ def _delete_files(folder: Path, run_id: str, ledger: str) -> dict[Path, str]:
 
 
 def _why_left(folder: Path, name: str, digest: str) -> str:
-    """Return why a file that the manifest names stays; empty where it goes, or is gone."""
+    """Return why a file that the manifest names stays; empty if it can be deleted, or is gone already."""
     path = folder / name
     if path.name != name:
         return "is no file of this folder"
@@ -176,5 +176,5 @@ def _why_left(folder: Path, name: str, digest: str) -> str:
 
 
 def _first_take(scope: Scope, content: Mapping[str, Any]) -> ItemKey:
-    """Return the item of the first take of a pattern, which its content names."""
+    """Return the key of the item that a pattern's content without a take names: its first take."""
     return Item(Stage.PATTERN, scope, content).key

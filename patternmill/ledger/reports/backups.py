@@ -1,4 +1,4 @@
-"""SQLite files with a ledger, read without opening them as one: the ledger in use, and copies of it."""
+"""SQLite files that contain a ledger, the one in use and copies of it, read without opening them as ledgers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.ledger.database import LEDGER_FILE, MIGRATIONS
 from patternmill.ledger.ledger import Ledger
 
-#: In the folder of the ledger.
+#: The name of the folder for backups, in the folder of the ledger.
 BACKUPS = "backups"
 
 
@@ -23,9 +23,9 @@ def older_schema(folder: Path) -> int | None:
 
 
 def last_backup(folder: Path, identity: str) -> float | None:
-    """Return when the newest copy of the ledger in a folder was made, in Unix seconds; None where there is none.
+    """Return when the newest copy of the ledger in a folder was made, in Unix seconds; None if there is none.
 
-    Copies are the files in its folder `backups`, and those that migrations made beside the ledger.
+    The copies are in its folder `backups`, and beside the ledger where migrations made them.
     """
     copies = chain(migration_copies(folder, identity), _copies(folder / BACKUPS, "*", identity))
     return max((copy.stat().st_mtime for copy in copies), default=None)
@@ -45,7 +45,7 @@ def _copies(folder: Path, pattern: str, identity: str) -> Iterator[Path]:
 
 
 def _recorded(file: Path, more: str = "") -> tuple[Any, ...] | None:
-    """Return the identity and the schema of the ledger in a file; None where it has none that can be read."""
+    """Return the identity and the schema of the ledger in a file; None if no ledger can be read there."""
     address = f"{file.absolute().as_uri()}?mode=ro{more}"
     with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
         row: tuple[Any, ...] | None = database.execute("SELECT id, schema FROM ledger").fetchone()

@@ -16,11 +16,11 @@ from patternmill.states import AttemptState
 class CheckoutStatus(StrEnum):
     """The state of a checkout, as far as it is known."""
 
-    #: It was not asked for, was refused, or was given up: it is asked for now.
+    #: It was never requested, was refused, or was given up; an order requests it.
     NEW = "new"
     #: Its request was sent and not answered: the same request is sent again.
     IN_DOUBT = "in doubt"
-    #: A person decides.
+    #: A person has to decide.
     HELD = "held"
     #: It can be paid.
     OPEN = "open"
@@ -60,7 +60,7 @@ class CheckoutRecord:
 
     @property
     def status(self) -> CheckoutStatus:
-        """Return what is known of it, by its order and its last attempt."""
+        """Return the status that follows from its order and its last attempt."""
         if self.order is not None and self.order.paid:
             return CheckoutStatus.PAID
         if self.order is not None and self.order.cancelled:
@@ -85,12 +85,12 @@ class CheckoutRecord:
 def checkouts(
     ledger: Ledger, *, environment: str | None = None, scope: str | None = None
 ) -> list[CheckoutRecord]:
-    """Return the checkouts of an environment and a scope, the oldest first; None: of any."""
+    """Return the checkouts of an environment and a scope, or of any if None, the oldest first."""
     records = []
     rows = ledger.database.rows(_CHECKOUTS, environment=environment, scope=scope)
     for key, of_environment, of_scope, content in rows:
         lines, order = ledger.purchases.checkout(key)
-        # With its body, which is sent again to learn the checkout's address.
+        # Its body is read too, as it is sent again to learn the checkout's address.
         last = next(reversed(ledger.purchases.attempts_of(key)), None)
         name = json.loads(content)["order"]
         records.append(CheckoutRecord(key, of_environment, of_scope, name, lines, last, order))

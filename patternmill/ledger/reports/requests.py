@@ -19,7 +19,7 @@ from patternmill.states import AttemptState, Stage
 
 _ITEM_COLUMNS = "i.key, i.environment, i.catalog, i.stage, i.sku, i.content"
 _ITEMS = f"SELECT {_ITEM_COLUMNS}, {{}} FROM attempts a JOIN items i ON i.key = a.item_key"
-#: The items that a catalog's rows ask for, with what these are built on; and the contents of the patterns among them.
+#: Selects the items that a catalog's rows ask for and what these are built on, with the contents of patterns.
 _NAMED = """
 WITH RECURSIVE named (key) AS (
     SELECT requested_key FROM catalog_rows
@@ -113,7 +113,7 @@ class NamedItems:
         return item.key in named or _of_any_take(item.content) in named
 
     def _keys_and_contents(self, environment: str, catalog: str) -> set[str]:
-        """Return the keys of items, and what the takes of a pattern have in common: runs follow each of them."""
+        """Return the keys of items, and what all takes of each pattern have in common, as runs follow every take."""
         rows = self._ledger.database.rows(_NAMED, environment=environment, catalog=catalog)
         contents = {_of_any_take(orjson.loads(content)) for _, content in rows if content is not None}
         return contents | {key for key, _ in rows}
@@ -125,7 +125,7 @@ def _of_any_take(content: Mapping[str, Any]) -> str:
 
 
 def open_items(ledger: Ledger) -> Iterator[RecordedItem]:
-    """Yield what waits for the service's answer or for a person's decision, each with the attempt that does."""
+    """Yield each item with an attempt that waits for the service's answer or a person's decision, with that attempt."""
     return items_with_attempt(ledger, "a.state IN ('held', 'intended', 'accepted')")
 
 
@@ -149,7 +149,7 @@ def age_of(ledger: Ledger, item: RecordedItem) -> timedelta | None:
 
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[RecordedItem]:
-    """Return what no run resumes."""
+    """Return the items whose open attempts no run resumes by itself, so that a person has to decide."""
     return open_requests(ledger, limit)[0]
 
 

@@ -16,7 +16,7 @@ _MOST_NAMED = 5
 def find_run(
     ledger: Ledger, name: str, *, catalog: str | None = None, environment: str | None = None
 ) -> RunRecord:
-    """Return the run called `name`: its ID, a beginning that no other has, or `latest`. Raises ConfigurationError."""
+    """Return the run called `name`: its ID, a unique beginning of it, or `latest`. Raises ConfigurationError."""
     if name == LATEST:
         return latest_run(ledger, catalog=catalog, environment=environment)
     runs = ledger.runs.find(environment=environment, catalog=catalog)

@@ -14,7 +14,7 @@ from patternmill.ledger.reports.requests import RecordedItem, item_called
 from patternmill.ledger.row_outcomes import ItemOutcome, RowOutcome, outcome_of_row
 from patternmill.states import Stage
 
-#: What has a name: an item by its key, or by the request, job or result of an attempt at it.
+#: Selects the items with a name, which is their key or the ID of an attempt's request, job or result.
 _ITEMS_NAMED = """
 SELECT key FROM items WHERE key = :name UNION SELECT item_key FROM attempts WHERE request_id = :name
 UNION SELECT item_key FROM attempts WHERE job_id = :name UNION SELECT item_key FROM attempts WHERE result_id = :name
@@ -44,7 +44,7 @@ WITH RECURSIVE on_it (key, stage, sku) AS (
 SELECT DISTINCT sku FROM on_it WHERE stage = 'product' ORDER BY sku
 """
 _EVENTS = "SELECT at, seq, run_id, kind, detail FROM events WHERE request_id = :request_id"
-#: After all events of the same moment.
+#: The place that sorts after all events of the same moment.
 _LAST = 1 << 62
 
 
@@ -66,12 +66,12 @@ _Placed = tuple[float, int, StoryEvent]
 
 @dataclass(frozen=True)
 class Story:
-    """Everything known of one sku in one catalog; or of a pattern, and then `sku` is None."""
+    """Everything known about one sku in one catalog, or about a pattern, for which `sku` is None."""
 
     environment: str
     catalog: str
     sku: str | None
-    #: Each with the row as it had it.
+    #: The runs that had the row, each with the row as it was then.
     runs: tuple[tuple[RunRecord, RunRow], ...]
     items: tuple[RecordedItem, ...]
     events: tuple[StoryEvent, ...]
@@ -81,7 +81,7 @@ class Story:
     checkouts: tuple[CheckoutRecord, ...] = ()
     #: When the source no longer had the sku (Unix seconds), and which run found that.
     retired: tuple[float, str | None] | None = None
-    #: For a row that a person decides about: the product that the catalog has, after what that is built on.
+    #: Set for rows that a person decides about: what the catalog's product is built on, then that product.
     kept: tuple[ItemOutcome, ...] = ()
 
     @property
@@ -94,7 +94,7 @@ class Story:
         return outcome_of_row(row, attempts, record.outcome, self.kept)
 
     def is_of_earlier_request(self, item: ItemKey) -> bool:
-        """Return whether the latest run had another item in its place."""
+        """Return whether the row of the latest run no longer has this item."""
         return bool(self.runs) and item not in self.runs[-1][1].items
 
 
@@ -103,7 +103,7 @@ def stories(
 ) -> list[Story]:
     """Return what is known under a name: a sku, or the ID of a product, pattern, job, request or item.
 
-    One story for each catalog that has the sku (None: of any), and none when nothing has that name.
+    There is one story for each catalog that has the sku (any catalog if None), and none if nothing has that name.
     """
     items = _items(ledger, (key for (key,) in ledger.database.rows(_ITEMS_NAMED, name=name)))
     rows = [(item.environment, item.catalog, item.sku) for item in items if item.sku]
