@@ -46,7 +46,7 @@ _BY_NUMBER: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("no_content", {}, (41, 104)),
     ("edit", {"remove": ["jobId"]}, (53, 111)),
     ("edit", {"set": {"jobId": None}}, (59, 113)),
-    # By number, as a share may by chance fall on none.
+    # The fault falls on numbers, as a share may by chance fall on none.
     ("job_fails", {"message": "the loom broke"}, every(25, 13)),
 ]
 _OF_POLLS = (

@@ -21,7 +21,7 @@ class Postgres:
     """A PostgreSQL server for a single test."""
 
     def __init__(self) -> None:
-        # Not in pytest's folder, which is closed to other users.
+        # This is outside of pytest's folder, which is closed to other users.
         self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._data, self._port = self._folder / "data", free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"

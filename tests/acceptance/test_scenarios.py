@@ -134,7 +134,7 @@ def test_second_signal_ends_it_at_once(tmp_path: Path, zygote: Zygote) -> None:
 
 
 def test_service_that_forgets_a_request_sells_it_twice(tmp_path: Path, zygote: Zygote) -> None:
-    """Nothing on this side can notice it, but the record shows it: all other tests rely on the service's promise."""
+    """Nothing on this side can notice it; the record does, which shows how much all other tests rely on the service."""
     lost = Rule("patterns/create", "answer_lost", matching="no. 2", each=1)
     plan = Plan(rules=(lost, Rule("patterns/create", "forget", repeat=True)))
     with Hostile(plan, tmp_path) as service:

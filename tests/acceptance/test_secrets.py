@@ -122,7 +122,7 @@ def test_search_finds_planted_canaries(tmp_path: Path) -> None:
 
 
 def test_no_secret_that_the_service_echoes_is_kept(tmp_path: Path, service: Hostile, zygote: Zygote) -> None:
-    """The key in bodies, pages, reasons, status words and a redirect: not in ledger, results, output or logs."""
+    """The key is in bodies, pages, reasons, status words and a redirect, but not in ledger, results, output or logs."""
     room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG="1")
     with Onlooker({"KEY": KEY}) as onlooker:
         first = room.run(inject=HURRY, log_format="json")

@@ -165,7 +165,7 @@ def test_nothing_is_sent_without_a_yes(
 def test_nothing_to_report_is_refused(
     words: str, message: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That is so for what was made, refused by our own checks, unknown, or may still be answered."""
+    """Nothing is reported about what was made, refused by our own checks or unknown, or what may still be answered."""
     begun = past.begin(FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,")
     begun.make("X-1")
     begun.attempt(begun.pattern("F-1"), AttemptState.ACCEPTED)

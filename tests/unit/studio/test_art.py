@@ -154,7 +154,7 @@ def test_tile_is_seamless(prompt: str) -> None:
 
 
 def test_seam_measure_finds_a_seam() -> None:
-    """The tile with the seam is cut off short of its period."""
+    """The tile is cut off short of its period."""
     assert not seams_are_hidden(drawn("lemon branches")[: SMALL - 28, : SMALL - 22])
 
 
@@ -219,7 +219,7 @@ def selections_of(category: Category) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("category", CATEGORIES, ids=lambda category: category.key)
 def test_every_product_is_drawn_in_each_width(category: Category) -> None:
-    """Each selection that can be seen looks different, and no mark is left unfilled."""
+    """Selections look different where they can be seen, and no mark is left unfilled."""
     design = Design(prompt="lemons on navy").model_dump(mode="json")
     images = set()
     for selections in selections_of(category):
