@@ -15,7 +15,7 @@ from typing import IO, Any
 from patternmill.errors import InputRefused
 from patternmill.runs.plan_text import ShownPlan
 
-#: How many lines of a command the page shows, and how many plans are remembered that nobody confirmed.
+#: The most lines of each output of a command that the page shows, and the most shown plans that are remembered.
 _MOST_LINES, _MOST_SHOWN = 60, 100
 
 
@@ -25,7 +25,7 @@ class Action:
 
     #: Returns None if there is nothing to do. Raises PatternmillError.
     plan: Callable[[], ShownPlan | None]
-    #: Carries out a plan, whose digest is appended.
+    #: The command that carries out a plan, whose digest is appended.
     command: Sequence[str]
 
 
@@ -34,7 +34,7 @@ class BegunCommand:
     """A command that was started, with what it has written so far."""
 
     name: str
-    #: Of the plan that it carries out.
+    #: The digest of the plan that it carries out.
     digest: str
     process: subprocess.Popen[str]
     #: Its standard output, and its error output, where it says what it is doing.
@@ -73,7 +73,7 @@ class Actions:
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
         self._actions = actions
-        #: By the token that the page got with a plan: the plan with its command's name, and what carries it out.
+        #: By the token that the page got with a plan: the command's name with the plan, and the command once begun.
         self._shown: dict[str, tuple[str, ShownPlan]] = {}
         self._begun: dict[str, BegunCommand] = {}
         self._lock = threading.Lock()

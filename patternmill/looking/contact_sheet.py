@@ -12,7 +12,7 @@ from PIL import Image
 from patternmill.looking.pictures import Pictures, source_of
 from patternmill.settings import Settings
 
-#: How many pictures at most, how many in a line, and the width of each in pixels.
+#: The most pictures, the number of them in a line, and the width of each in pixels.
 MOST, _IN_LINE, _WIDTH = 12, 6, 160
 _GAP = 6
 

@@ -185,7 +185,7 @@ function selectShown() {
   soon();
 }
 
-/* Why another take is wanted: asked while the next picture is shown, and answered by one more key or not at all. */
+/* The reason for another take: asked while the next picture is shown, and given by one more key or not at all. */
 let asked = null;
 
 function askWhy(target) {
@@ -234,7 +234,7 @@ async function load() {
   const takes = new Map(groups.flatMap((group) => group.takes).map((take) => [take.item, take]));
   for (const { item, decision } of takes.values()) if (decision) verdicts.set(item, decision);
   for (const event of events) {
-    // After its picture was replaced a decision no longer counts.
+    // A decision no longer counts once its picture was replaced.
     const digest = takes.get(event.item)?.digest;
     if (event.refused || (event.picture && digest && event.picture !== digest)) continue;
     // A served page brings what its server has saved.
@@ -292,7 +292,7 @@ function saveFile() {
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
   make("a", { href: address, download: "decisions.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
-  // A server that is away is still to have them.
+  // A server that cannot be reached now still needs them.
   if (run.served) return;
   for (const event of unsent) event.saved = true;
   keep(unsent);
@@ -300,7 +300,7 @@ function saveFile() {
   soon();
 }
 
-/* Pictures cover a tile with the prompt, which is seen until they are there. */
+/* A picture covers the prompt on its tile, which is seen until the picture is there. */
 function tile(group) {
   const status = statusOf(group);
   const [, word, colour] = STATUSES[status];

@@ -41,7 +41,7 @@ _FOR_SCRIPT = {
     "\u2028": b"\\u2028",
     "\u2029": b"\\u2029",
 }
-#: How many rows or patterns are written at once.
+#: The number of rows or patterns that are written at once.
 _BATCH = 1000
 Facts = Mapping[str, Any]
 Share = Callable[[list[str]], object]
@@ -165,7 +165,7 @@ def pattern_facts(
             "open": [take.number for take in takes.of(key) if take.is_made and not take.has_result],
         }
         for key in {row.take for row in rows if row.take is not None}
-        # Any other pattern follows from its rows, and there may be many.
+        # The page derives any other pattern from its rows, and there may be many.
         if len(takes.of(key)) > 1 or key in takes.decisions
     }
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 #: The folder next to a gallery.
 FOLDER = "pictures"
-#: In pixels: sharp on a card of 256 CSS pixels, also on a screen with twice the resolution.
+#: The width of a picture in pixels: sharp on a card of 256 CSS pixels, even at twice the resolution.
 WIDTH = 512
 #: The most bytes of one picture, and the longest time to read or draw it.
 _MOST, _TIME = 20 << 20, timedelta(seconds=60)
-#: Returns the bytes of a picture by its URL; empty if it is not available.
+#: A function that returns the bytes of a picture by its URL; empty if it is not available.
 Source = Callable[[str], bytes]
 
 
@@ -49,7 +49,7 @@ def picture_name(url: str) -> str:
     try:
         path = urlsplit(url).path
     except ValueError:
-        # No picture is there.
+        # There is no picture at such a URL.
         path = url
     return f"{hashlib.sha256(path.encode()).hexdigest()[:24]}.png"
 
@@ -115,7 +115,7 @@ class Pictures:
             return [path for path in pool.map(self.get, urls) if path is not None]
 
     def fill(self, urls: Iterable[str], beside: Path | None = None) -> list[threading.Thread]:
-        """Start fetching all of them, while nobody waits for one, and put each next to the gallery `beside`."""
+        """Start fetching all of them, whenever nobody waits for one, and put each next to the gallery `beside`."""
         left = queue.SimpleQueue[str]()
         for url in urls:
             left.put(url)

@@ -34,9 +34,9 @@ from patternmill.states import Decided
 DIGEST = "Picture-Digest"
 #: The most bytes of a request: a thousand decisions with their notes.
 _LARGEST = 1 << 20
-#: How many seconds a code is valid, and how many wrong ones end it.
+#: The seconds for which a code is valid, and the number of wrong tries that end it.
 CODE_SECONDS, _MOST_TRIES = 300.0, 5
-#: What is there without a session: the document that signs in, and where a code is exchanged.
+#: The paths that need no session: the document that signs in, and where a code is exchanged.
 _OPEN = ("/", "/code")
 _NO_DECISION = "This is no decision."
 _LETTERS = "BCDFGHJKMNPQRSTVWXZ23456789"
@@ -55,7 +55,8 @@ class Door:
     """An address of the page, and the secret that opens it there."""
 
     socket: socket
-    #: Opens the page once at a door to the network, which is not encrypted, so that nothing is bought there.
+    #: The code that opens the page once at a door to the network; empty at any other. The network is not encrypted, so
+    #: nothing is bought there.
     code: str = ""
     clock: Callable[[], float] = time.monotonic
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
@@ -111,7 +112,7 @@ def network_door(host: str) -> Door:
 
 class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Shut down; requests that are cut off by that are nobody's errors, and are not logged."""
+        """Shut down; requests that this cuts off are no errors, and are not logged."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
 
@@ -136,7 +137,7 @@ class LookServer:
         apps = {door.place: self.app(door) for door in self.doors}
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            # By where the connection came in, whatever its headers say.
+            # Chosen by where the connection came in, whatever its headers say.
             await apps[tuple(scope["server"])](scope, receive, send)
 
         config = uvicorn.Config(

@@ -18,7 +18,7 @@ from patternmill.settings import Settings
 from patternmill.states import Outcome, Verdict
 from patternmill.text import plural
 
-#: The fewest characters that stand for a digest.
+#: The number of characters of a digest that are shown and stand for it.
 LEAST_DIGEST = 12
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)
@@ -27,7 +27,7 @@ Withheld = dict[ItemKey, Approval]
 
 
 def current_approval(settings: Settings, proposal: Proposal) -> Approval | None:
-    """Return the approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
+    """Return the approval that a plan would rest on if it began now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_to_read(settings) as ledger:
         return require_approval(ledger, settings, proposal)
 
@@ -38,7 +38,7 @@ def require_approval(ledger: Ledger, settings: Settings, proposal: Proposal) -> 
     The last approval of the catalog covers every plan that makes only items of the approved plan, so what is left
     after a crash rests on the same approval, under the same ceiling. It binds small plans too, and processes without
     limits of their own: nobody buys piece by piece what exceeds the ceiling. An item of a plan that a person rejected,
-    or did not answer, is bought by no plan until a plan with it is approved.
+    or did not decide on, is not bought until a plan with it is approved.
     """
     scope = proposal.scope
     decisions = ledger.approvals.find(scope.environment, scope.catalog)
@@ -60,7 +60,7 @@ def require_approval(ledger: Ledger, settings: Settings, proposal: Proposal) -> 
 def _withheld(
     decisions: list[Approval], items: dict[str, frozenset[ItemKey]], proposal: Proposal
 ) -> Withheld:
-    """Return the items to buy that were rejected last, or asked about without an answer; `decisions` are in order."""
+    """Return the items to buy that were last rejected, or asked about without a reply; `decisions` are in order."""
     withheld: Withheld = {}
     for decision in decisions:
         for key in items[decision.id] & proposal.to_buy.keys():
@@ -69,7 +69,7 @@ def _withheld(
             elif decision.verdict is Verdict.REJECTED:
                 withheld[key] = decision
             else:
-                # Asking again takes no decision back.
+                # Asking again does not undo a decision.
                 withheld.setdefault(key, decision)
     return withheld
 
@@ -88,7 +88,7 @@ def _has_work(approval: Approval, proposal: Proposal) -> bool:
 
 
 def _approval_needed(proposal: Proposal, withheld: Withheld, *, is_confirmable: bool) -> ApprovalNeeded:
-    """Return what waits and why; `is_confirmable`: it waits only because of the products that it replaces."""
+    """Return the error that says why a plan waits; `is_confirmable`: only because of the products that it replaces."""
     digest = proposal.digest[:LEAST_DIGEST]
     lines = [f"The plan would buy {proposal}, and waits for a person's approval."]
     if withheld:
@@ -112,13 +112,13 @@ def _why_withheld(decision: Approval) -> str:
 
 
 def request_approval(settings: Settings, proposal: Proposal, flow_run_id: str) -> Approval:
-    """Ask a person to approve a plan; this ends what the flow run, and others of the catalog, asked before."""
+    """Ask a person to approve a plan; this ends earlier requests of the flow run, and of others of the catalog."""
     with open_ledger(settings) as ledger, ledger.transaction():
         return _put_before_person(ledger, proposal, flow_run_id)
 
 
 def pending_request(settings: Settings, flow_run_id: str) -> Approval | None:
-    """Return the request of a flow run, as long as no decision on it is on record.
+    """Return the last request of a flow run while no decision on it is on record; None once there is one.
 
     Raises Overtaken when a newer run of the catalog ended it.
     """

@@ -1,4 +1,4 @@
-"""The takes of a catalog's patterns with people's decisions about them: what page, files and orders go by."""
+"""The takes of a catalog's patterns with people's decisions about them, which page, files and orders go by."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PatternTake(Take):
     item: ItemKey
     #: The item of the pattern's first take.
     pattern: ItemKey
-    #: Once it was made: its ID at the service, and where the service shows it.
+    #: Its ID at the service, and the address where the service shows it; None until it is made.
     pattern_id: str | None = None
     picture_url: str | None = None
     #: When it was made, in Unix seconds.
@@ -45,7 +45,7 @@ class CatalogTakes:
 
     def __init__(self, ledger: Ledger, environment: str, catalog: str) -> None:
         self.decisions: dict[ItemKey, Decision] = last_decisions(ledger, environment, catalog)
-        #: Of a refinement: what it refines, and how, as JSON; and the other way round.
+        #: What each refinement refines and how, as JSON; `_refined` leads back from there to the refinement.
         self._steps: dict[ItemKey, tuple[ItemKey, str]] = {}
         self._refined: dict[tuple[ItemKey, str], RecordedItem] = {}
         by_pattern = defaultdict[ItemKey, list[PatternTake]](list)
@@ -58,7 +58,7 @@ class CatalogTakes:
             else:
                 take = _take(record, Scope(environment, catalog), self.decisions.get(record.key))
                 by_pattern[take.pattern].append(take)
-        #: By each of its takes, all takes of a pattern.
+        #: All takes of a pattern, under each of them.
         self._takes: dict[ItemKey, list[PatternTake]] = {}
         for takes in by_pattern.values():
             takes.sort(key=lambda take: take.number)
@@ -68,15 +68,15 @@ class CatalogTakes:
 
     @property
     def last_sequence(self) -> int:
-        """Return the place of the last decision in the ledger; 0: there is none."""
+        """Return the place of the last decision in the ledger; 0 if there is none."""
         return max((decision.sequence for decision in self.decisions.values()), default=0)
 
     def of(self, item: ItemKey) -> list[PatternTake]:
-        """Return all takes of the pattern of which an item is a take, or a refinement of one, by their numbers."""
+        """Return all takes of the pattern that an item is a take of, or refines, in the order of their numbers."""
         return self._takes.get(self.unrefined(item), [])
 
     def unrefined(self, item: ItemKey) -> ItemKey:
-        """Return the take that a refinement is made of, whether over others or not; any other item as it is."""
+        """Return the take that a refinement is made of, directly or through others; any other item as it is."""
         while item in self._steps:
             item = self._steps[item][0]
         return item
@@ -100,7 +100,7 @@ class CatalogTakes:
         return shown
 
     def _refined_as(self, item: ItemKey, like: ItemKey) -> RecordedItem | None:
-        """Return what was made of a take that is refined as another item is; None where that was not made."""
+        """Return what was made by refining a take as another item was refined; None if that was not made."""
         refined = None
         for step in reversed(list(self._steps_to(like))):
             refined = self._refined.get((item, step))

@@ -1,4 +1,4 @@
-"""The way from the command line into its flow and back: Prefect stores a flow's parameters, which cannot hold all."""
+"""The way from the command line into its flow and back, for what cannot be a parameter: Prefect stores parameters."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from patternmill.settings import with_service
 class Command:
     """A request whose flow runs in this process, with what its caller adds; the flow reports back in it."""
 
-    #: Its address still has its secrets.
+    #: What was asked for; its address still has its secrets.
     request: Request
-    #: What it was completed to on the terminal: with a service, what was confirmed, the input as it was read, and what
-    #: a person agreed to buy. None: nobody was asked.
+    #: The spec as it was completed on the terminal: with a service, what was confirmed, the input as it was read, and
+    #: what a person agreed to buy. None if nobody was asked.
     spec: RunSpec | None = None
     #: Called with the run once its plan is on record.
     on_begin: Callable[[Run], None] = lambda run: None

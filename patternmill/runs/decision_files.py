@@ -33,12 +33,12 @@ from patternmill.text import plain, plural, shown
 if TYPE_CHECKING:
     from patternmill.tables.results import ResultLine
 
-#: The columns of the page's file, exactly: a column `take` of anybody's own sheet stays theirs.
+#: All columns of the page's file. In a sheet with others, a column `take` is the person's own.
 PAGE_COLUMNS = (RUN_COLUMN, "sku", "take", *DECISION_COLUMNS)
 _DECISION = DECISION_COLUMNS[0]
 _NEEDED = frozenset({RUN_COLUMN, "sku", _DECISION})
 _NAMESPACE = UUID("0d2b7a5e-93c1-5f0e-8a44-5a1c7e0f6b32")
-#: How many rows a sentence names at most.
+#: The most rows that a sentence names.
 _MOST_NAMED = 5
 _WORDS = "pick, reject, again, later or undecided"
 
@@ -130,7 +130,7 @@ def keep_decisions(ledger: Ledger, record: RunRecord, file: DecisionsFile) -> st
 def record_file(settings: Settings, path: Path, *, plan_only: bool = False) -> str | None:
     """Record the decisions in the page's file, in the environment of the settings; return a sentence about them.
 
-    None for any other file. `plan_only`: only read them. Raises InputRefused as `read_decisions`.
+    Returns None for any other file. `plan_only`: only read them. Raises InputRefused as `read_decisions` does.
     """
     if not _is_of_page(path):
         return None
@@ -149,7 +149,7 @@ def record_file(settings: Settings, path: Path, *, plan_only: bool = False) -> s
 
 
 def _is_of_page(path: Path) -> bool:
-    """Return whether a file of any kind begins as the page writes it, or as a spreadsheet saves that."""
+    """Return whether a file begins as the page writes its own, or as a spreadsheet program saves that."""
     try:
         with path.open("rb") as file:
             first = file.read(4096).decode("utf-8-sig", "replace").partition("\n")[0]
@@ -164,7 +164,7 @@ class _Line:
 
     number: int
     run_id: RunId
-    #: The place in the ledger of the last decision before the file was written; 0: of none.
+    #: The place in the ledger of the last decision before the file was written; 0 if there was none.
     sequence: int
     sku: str
     take: str
@@ -219,9 +219,9 @@ class _Reader:
         others = filter(None, map(ledger.runs.get, sorted(named, reverse=True)))
         scope = record.environment, record.catalog
         records = [record, *(other for other in others if (other.environment, other.catalog) == scope)]
-        #: The newest run comes first.
+        #: The given run comes first, then the others, the newest first.
         self._runs = {each.run_id: self._read_run(each) for each in records}
-        #: For lines that name no run, or an unknown one.
+        #: The run of lines that name none, or an unknown one.
         self._newest = self._runs[record.run_id]
         self._rows = dict(ChainMap(*(dict(run.rows) for run in self._runs.values()))).values()
 

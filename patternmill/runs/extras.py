@@ -1,4 +1,4 @@
-"""Looks at what rows name besides the offer, before anything is spent: operations, models, and pictures.
+"""What rows name besides the offer, looked up before anything is spent: operations, models and pictures.
 
 A picture is read once, by its path or address, and known by its bytes from then on.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _UNCHECKED = "Models were not checked: the list of them cannot be read."
 #: The most bytes of all pictures of a catalog together, which are held until they are uploaded, and of one of them.
 MOST_TOGETHER, _MOST = 256 << 20, 20 << 20
-#: How long reading all of them may take, and one of them; what is not read by then is refused.
+#: The longest that reading all of them may take, and one of them; what is not read by then is refused.
 TIME_TOGETHER, _TIME = timedelta(minutes=10), timedelta(seconds=30)
 _WRITE = "name a PNG, JPEG or WebP picture by its path from the catalog's folder, or by an http(s) address"
 _DIVIDE = "use fewer or smaller pictures, or divide the catalog into several"
@@ -52,7 +52,7 @@ _TOO_LARGE = unreadable(
 async def read_extras(api: StudioApi, spec: RunSpec, file: Catalog) -> Extras:
     """Return what the rows of a file name besides the offer, as far as the service has it or it can be read.
 
-    Nothing is asked for a file without such columns. Raises ServiceStopped where the service does not tell what it has.
+    The service is not asked about a file without such columns. Raises ServiceStopped if it does not say what it has.
     """
     columns, unstated = file.columns, spec.unstated
     refinements = sorted(name for index, name in columns.refinements.items() if file.texts_in(index))
@@ -76,7 +76,7 @@ async def _unavailable(api: StudioApi, spec: RunSpec, needed: Mapping[str, str])
 
 
 def _proven(settings: Settings) -> frozenset[str]:
-    """Return what the service has accepted before, by its name in the file."""
+    """Return the operations that the service has accepted before, by their names in the file."""
     with ledger_to_read(settings) as ledger:
         stages, refinements = ledger.purchases.accepted(settings.environment, REFINEMENTS)
         return frozenset(refinements | ({UPLOAD} if Stage.REFERENCE in stages else set()))
@@ -84,7 +84,7 @@ def _proven(settings: Settings) -> frozenset[str]:
 
 def read_pictures(spec: RunSpec, cells: Iterable[str]) -> dict[str, Picture | Problem]:
     """Return each picture, or why it cannot be used; one that can no longer be read is taken from the ledger."""
-    # Paths in a file of an earlier run are from the folder of that run's input.
+    # Paths in a file of an earlier run are relative to the folder of that run's input.
     source = spec.origin.source if spec.origin is not None else spec.source
     pictures = read_references(cells, source, spec.settings if spec.by_deployment else None)
     lost = {cell for cell, picture in pictures.items() if isinstance(picture, Problem)}
@@ -120,10 +120,10 @@ def read_references(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Picture | Problem]:
-    """Return each picture, or why it cannot be used; nothing is raised for one of them.
+    """Return each picture, or why it cannot be used; one that cannot be used raises nothing.
 
-    `source` is the catalog's path, in whose folder they are, or its address, whose host is asked in any case. `limits`
-    are those of a deployment's run: its paths are in the allowed folders, and its addresses of the public internet.
+    `source` is the catalog's path, to whose folder paths are relative, or its address, whose host may always be asked.
+    `limits` are those of a deployment's run, which reads only from the allowed folders and the public internet.
     """
     references: dict[str, Picture | Problem] = {}
     pictures: dict[str, Picture] = {}
@@ -158,7 +158,7 @@ def _bytes(cell: str, source: str, limits: Settings | None, reading: Reading) ->
     if is_remote(cell):
         if not cell.lower().startswith(("http://", "https://")):
             raise PatternmillError(f"{shown(shown_address(cell))} is no http(s) address")
-        # Loads httpx, for a catalog with such references alone.
+        # Imported here because it loads httpx, which only a catalog with such references needs.
         from patternmill.service.sources import remote_bytes
         from patternmill.service.web_reader import Access
 

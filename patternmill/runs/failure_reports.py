@@ -21,9 +21,9 @@ from patternmill.service.jobs import CREATES, POLL
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 
-#: What may be reported: there was a request, and nothing was made.
+#: The states of what may be reported: there was a request, and nothing was made.
 _WITHOUT_RESULT = frozenset(AttemptState) - {AttemptState.WITHDRAWN, AttemptState.SUCCEEDED}
-#: What is reported of a request without an end.
+#: What a report says about a request that has not ended, by its state.
 _WITHOUT_END = {
     AttemptState.INTENDED: "The request had no clear answer.",
     AttemptState.ACCEPTED: "The job had not ended when it was last asked for.",
@@ -42,7 +42,7 @@ Failure = tuple[Attempt, str]
 def failure_in(ledger: Ledger, stories: Sequence[Story], name: str) -> Failure:
     """Return the failure of a row, or that of the request or job of this name.
 
-    Raises ConfigurationError when there is none, or while a run goes on that may still make it.
+    Raises ConfigurationError when there is none, or while a run goes on that may still make the item.
     """
     if len(stories) > 1:
         scopes = ", ".join(f"{story.catalog} ({story.environment})" for story in stories)
@@ -110,7 +110,7 @@ def failure_report(
 async def send_feedback(
     ledger: Ledger, api: StudioApi, request_id: RequestId, report: FeedbackReport
 ) -> Delivery | None:
-    """Send a report once; None when the attempt was reported before, or may have been.
+    """Send a report once; return None when the attempt was reported before, or may have been.
 
     It is on record before it is sent, and its outcome after, so that a report that was interrupted stays in doubt.
     """

@@ -50,10 +50,10 @@ MAPPABLE = frozenset(
 
 
 def read_source(address: str, reading: Reading, bearer: SecretStr | None = None) -> bytes:
-    """Return what is at a path or an address; `bearer` is the token of one that asks for it. Raises InputRefused."""
+    """Return what is at a path or an address; `bearer` is the token for one that requires it. Raises InputRefused."""
     if not is_remote(address):
         return reading.in_time(lambda: stable_bytes(file_path(address), reading))
-    # Loads httpx, for an address alone.
+    # Imported here because it loads httpx, which only an address needs.
     from patternmill.service.sources import remote_bytes
     from patternmill.service.web_reader import Access
 
@@ -61,9 +61,9 @@ def read_source(address: str, reading: Reading, bearer: SecretStr | None = None)
 
 
 def read_input(spec: RunSpec, *, is_asking: bool = False) -> Catalog:
-    """Return the input, read unless the spec has it.
+    """Return the input, which is read unless the spec has it.
 
-    Raises InputRefused, with the command that asks a person what is meant, unless this one does (`is_asking`).
+    Raises InputRefused, with the command that asks a person what is meant unless this is that command (`is_asking`).
     """
     from patternmill.tables.catalog import read_catalog
 
@@ -144,7 +144,7 @@ async def check_input(api: StudioApi, spec: RunSpec, file: Catalog) -> tuple[Run
     Rows of the ledger were checked before. Raises ServiceStopped when the key is refused, and ConfigurationError when
     the service is another environment's.
     """
-    # What reads frames is loaded for this alone.
+    # Imported here because it loads pandas.
     from patternmill.tables.checks import check_catalog
 
     # Before the key is sent, and before the offer is read.
@@ -189,11 +189,11 @@ def _has_failures_alone(ledger: Ledger, records: Sequence[RunRecord], checked: C
 
 
 async def current_offer(api: StudioApi, settings: Settings) -> tuple[Offer, Offer]:
-    """Return the offer as read now, which is remembered, and together with what was remembered, to check rows against.
+    """Return the offer as read now, to be remembered, and the same with what was remembered, to check rows against.
 
     Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered.
     """
-    # Off the event loop: a database may take as long as an answer may.
+    # Off the event loop, as a database may take as long to respond as a service may.
     before = await asyncio.to_thread(_last_offer, settings)
     try:
         offer = await api.offer()

@@ -1,4 +1,4 @@
-"""Leases of catalogs: one run drives a catalog at a time, a dead one is taken over, a pause waits for the living."""
+"""Leases of catalogs: one run at a time drives a catalog, another takes over a dead one's, a pause waits for all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEARTBEAT_INTERVAL = timedelta(seconds=2)
 _WATCH_STEP = timedelta(seconds=0.5)
 #: How long the lease of a deployment's run is watched before the run counts as crashed.
 _WATCHED_FOR = timedelta(seconds=60)
-#: The time between two looks at who has acknowledged.
+#: The time between two looks at which runs have acknowledged a pause.
 _STEP = timedelta(seconds=0.2)
 
 
@@ -67,7 +67,7 @@ async def acquire_lease(
                 f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
                 remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
             )
-        # Watched by the steps between looks, as clocks jump.
+        # The time is counted in steps and not read from a clock, as clocks jump.
         before, watched = held, watched + _WATCH_STEP
         await sleep(_WATCH_STEP.total_seconds())
 
@@ -193,10 +193,10 @@ def pause(
 
 
 def _awaited(ledger: Ledger, pause: Pause, count: int, looks: Counter[tuple[object, ...]]) -> list[str]:
-    """Return, for people, the runs that have not acknowledged a pause, and may still send what they have begun.
+    """Return, as people read them, the runs that have not acknowledged a pause and may still send what they began.
 
-    A lease without heartbeats for as long as a takeover waits sends nothing any more: `looks` counts the looks by which
-    it was the same. The ledger tells which groups of rows on other machines have heartbeats.
+    A run without heartbeats for as long as a takeover waits sends nothing any more: `looks` counts how often its lease
+    was seen unchanged. The ledger tells which groups of rows on other machines have heartbeats.
     """
     runs, groups = list[str](), list[str]()
     for lease in ledger.brake.holders_without(count):

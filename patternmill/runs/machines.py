@@ -33,7 +33,7 @@ from patternmill.states import AttemptState, Outcome, Stage
 
 #: The name in a run's options under which its terms are on record.
 DRIVEN_WITH = "driven_with"
-#: What a run tells its groups, besides why they are to begin nothing more.
+#: The order by which a run pauses its groups; any other is the reason why they are to begin nothing more.
 _PAUSED = "paused"
 
 
@@ -55,7 +55,7 @@ class Report:
 
 
 _TERMS, _HALT, _REPORT = TypeAdapter(Terms), TypeAdapter(HaltReason), TypeAdapter(Report)
-#: What the reports of groups add up to, besides what was made.
+#: The fields of Progress that are added up over the groups, besides `made`.
 _COUNTED = ("ended", "failed", "left_out", "in_flight", "tried_again", "items_failed")
 
 
@@ -64,7 +64,7 @@ class FollowedGroups:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        #: References that several groups share, made before them.
+        #: What was made before the groups: the references that several of them share.
         self._made = run.progress.made
         #: What the groups were told last.
         self._orders: str | None = None
@@ -109,7 +109,7 @@ class FollowedGroups:
         return groups
 
     def is_any_driven(self, groups: Sequence[RunGroup]) -> bool:
-        """Return whether an execution of any of these groups lives."""
+        """Return whether an execution of any of these groups is alive."""
         since = self.run.writer.now() - LOST_AFTER
         return any(group.ended_at is None and (group.beat_at or 0) > since for group in groups)
 
@@ -164,7 +164,7 @@ class Execution:
         number: int,
         api_of: Callable[[Settings], StudioApi] = StudioApi.from_settings,
     ) -> Execution | None:
-        """Take the fence of a group. None where it has ended, or its run has.
+        """Take the fence of a group; return None if it has ended, or its run has.
 
         `settings` are this machine's, for the run's environment. Raises ConfigurationError where they name another
         service than the run's.

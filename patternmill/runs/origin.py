@@ -1,4 +1,4 @@
-"""Results files that come back: the runs that they are of, by their column `run`, and where these may go on."""
+"""Results files that are imported again: the runs that their column `run` names, and where these may go on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from patternmill.tables.columns import RUN_COLUMN, header_key, read_run_cell
 from patternmill.tables.mapping import MAPPING, NO_MAPPING, ReadingChoices, SheetMapping
 from patternmill.text import plain
 
-#: How many bytes of a text show whether it may have a column `run`.
+#: The number of bytes at the beginning of a text that are searched for a column `run`.
 _BEGINNING = 1 << 16
-#: How archives and compressed files begin, which have to be read to know.
+#: The first bytes of archives and compressed files, which have to be read to find such a column.
 _NO_TEXT = (b"PK", b"\x1f\x8b")
 
 
@@ -56,7 +56,7 @@ def _unknown(name: str, what: str, code: str = "unknown_run") -> InputRefused:
 
 
 def _run_ids(source: Path, choices: ReadingChoices) -> set[str] | None:
-    """Return what is in the column `run`; None without one, or where the file cannot be read, which is told later."""
+    """Return what is in the column `run`; None without one, or if the file cannot be read, which is reported later."""
     if not source.is_file():  # opening a pipe waits for whoever writes into it
         return None
     try:
@@ -64,7 +64,7 @@ def _run_ids(source: Path, choices: ReadingChoices) -> set[str] | None:
             beginning = file.read(_BEGINNING)
         if not beginning.startswith(_NO_TEXT) and b"run" not in beginning.replace(b"\0", b"").lower():
             return None
-        # Loads pandas, for a file with results alone.
+        # Imported here because it loads pandas, which only a file with results needs.
         from patternmill.tables.sheet import parse_sheet
 
         sheet = parse_sheet(stable_bytes(source), source.name, NO_MAPPING.score, choices)
@@ -112,7 +112,7 @@ def catalog_of_origin(request: ImportRequest, origin: RunRecord, settings: Setti
 def require_environment(name: str, record: RunRecord, named: str | None, settings: Settings) -> None:
     """Raise InputRefused where a file's run was in another environment than the one that is named, or else configured.
 
-    The file may be anybody's: what is bought where is not for its column `run` to say.
+    Anybody may have written the file, so its column `run` does not decide where something is bought.
     """
     here = named or settings.environment
     if record.environment != here:

@@ -1,4 +1,4 @@
-"""Results beside a run that its ledger does not know: it is another ledger, or an older copy of theirs."""
+"""Results beside a run that its ledger does not know: they are of another ledger, or this one is an old copy."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _STEPS = {
 _TAKEN_OVER = "Taken over from the results of its run, whose ledger is another one."
 #: Folders of results, each with the manifest of its run.
 OtherResults = list[tuple[Path, Mapping[str, Any]]]
-#: Attempts by item, each with the run that had it.
+#: Attempts by item, each with the run whose results name it.
 Named = Mapping[ItemKey, tuple[RunId, Attempt]]
 
 
 def unknown_results(ledger: Ledger, spec: RunSpec) -> OtherResults:
-    """Return the results of the catalog that the ledger knows nothing of, or less of; the newest first.
+    """Return the results of the catalog whose run, or its end, the ledger does not know; the newest first.
 
-    The embedded studio has none of these: what it makes costs nothing.
+    There are none for the embedded studio: what it makes costs nothing.
     """
     if spec.settings.service is None or spec.settings.embedded:
         return []
@@ -101,7 +101,7 @@ def _items_in(file: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _attempt_of(item: Item, result: Mapping[str, Any]) -> Attempt | None:
-    """Return how far an item was; None where it can be requested again, under the same request ID, without harm."""
+    """Return how far an item got; None where it can be requested again, under the same request ID, without harm."""
     number, state = int(result["attempts"]), AttemptState(result["state"])
     attempt, job_id = Attempt(item.request_id(number), item.key, number, state), result["job_id"]
     if state is AttemptState.SUCCEEDED:
@@ -115,7 +115,7 @@ def _attempt_of(item: Item, result: Mapping[str, Any]) -> Attempt | None:
 
 
 def refuse_other_ledger(spec: RunSpec, others: OtherResults, taken: Named, plan: Plan, cost: Cost) -> None:
-    """Raise ConfigurationError, until it is confirmed, where the results know more than the ledger.
+    """Raise ConfigurationError if the results know more than the ledger and nobody has confirmed that.
 
     `taken` is what would be taken over from them, `plan` with its `cost` what would be bought then.
     """
@@ -140,7 +140,7 @@ def refuse_other_ledger(spec: RunSpec, others: OtherResults, taken: Named, plan:
 
 
 def take_over(ledger: Ledger, plan: Plan, named: Named) -> None:
-    """Record what results name, for the runs that had it and at no price: it is neither bought again nor lost."""
+    """Record what results name, under their runs and at no price, so that it is neither bought again nor lost."""
     made = {key: attempt.result_id for key, (_, attempt) in named.items() if attempt.result_id}
     for key in filter(named.__contains__, plan.items):
         item, (run_id, attempt) = plan.items[key].item, named[key]

@@ -1,4 +1,4 @@
-"""The record of a run: written with its plan as it begins, and closed by the next run where it was not by its own."""
+"""The record of a run: written with its plan as it begins, and closed by the next run if its own did not do so."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _options_on_record(spec: RunSpec, checked: Checked) -> dict[str, Any]:
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap: Overlap) -> None:
-    """Put a run on record that ended before it began, as another one drives its catalog."""
+    """Put a run on record that ended before it began because another one drives its catalog."""
     ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
     with ledger.transaction():
         ledger.runs.add(ended, checked.catalog.sheet.raw)
@@ -86,7 +86,7 @@ def record_overlap(ledger: Ledger, record: RunRecord, checked: Checked, overlap:
 
 
 def plan_options(planned: Preview, cost: Cost, decision: Approval | None) -> dict[str, Any]:
-    """Return what is on record of a plan: who decided about it; unless it was rejected, what it changes and costs."""
+    """Return what is recorded of a plan: who decided about it and, unless they rejected it, its changes and cost."""
     options: dict[str, Any] = {}
     if decision is not None:
         options["approval"] = {
@@ -128,7 +128,7 @@ def put_on_record(
 def record_requests(
     ledger: Ledger, spec: RunSpec, record: RunRecord, planned: Preview, rows: list[RunRow]
 ) -> None:
-    """Write what a run asks of its catalog, which a plan that a person rejected does not: products, and decisions."""
+    """Write the products and decisions that a run adds to its catalog; a plan that a person rejected adds none."""
     if spec.recorded is None:
         ledger.catalogs.add_to_sheet(record, is_new=spec.origin is None)
     _keep_requests(ledger, record, planned.plan, rows, is_retry=spec.selection is not None)
@@ -142,7 +142,7 @@ def record_requests(
 def close_broken_runs(ledger: Ledger, scope: Scope) -> list[RunRecord]:
     """Close the runs of this catalog whose process ended without doing so. Call it with the catalog's lease.
 
-    They count as ended with the last that is known of them, whenever somebody closes them.
+    They count as ended at the time of the last activity that is known of them, whenever somebody closes them.
     """
     broken = ledger.runs.without_end(scope.environment, scope.catalog)
     for record in broken:
@@ -195,6 +195,6 @@ def _keep_requests(
 
 
 def _failed_before(plan: Plan, row: PlannedRow) -> bool:
-    """Return whether nothing is made for a row because its product failed before, or what it is to be built on."""
+    """Return whether nothing is made for a row because its product failed before, or something that it is built on."""
     reasons = [plan.items[key].reason for key in row.keys]
     return reasons[-1] in (Reason.FAILED_BEFORE, Reason.BLOCKED) and Reason.FAILED_BEFORE in reasons

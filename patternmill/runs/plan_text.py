@@ -47,12 +47,12 @@ def plan_lines(planned: Preview, *, is_whole: bool = False) -> Iterator[str]:
     yield from _replaced_lines(planned)
     yield ""
     if checked.refused_count:
-        # Loads pandas, for rows that are refused.
+        # Imported here because it loads pandas, which only refused rows need.
         from patternmill.tables.report import report_lines
 
         yield from report_lines(checked)
         yield ""
-    notes = () if checked.refused_count else checked.notes  # of the report
+    notes = () if checked.refused_count else checked.notes  # the report has them
     yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *notes)))
     if planned.duplicates is not None:
         yield f"Note: {planned.duplicates.message}"
@@ -99,14 +99,14 @@ def _item_lines(plan: Plan) -> Iterator[str]:
         if planned.rows or planned.reason not in _UNTOUCHED
     ]
     for planned in items[:_MOST_ITEMS]:
-        # Several rows may share what is no product.
+        # Several rows may share any item but a product.
         rows = "" if planned.item.stage is Stage.PRODUCT else f"  (rows: {planned.rows})"
         yield f"  {planned.reason.value:14} {planned.item.describe()}{rows}"
     yield from more(len(items), _MOST_ITEMS)
 
 
 def plan_remake(settings: Settings, catalog: str, environment: str) -> ShownPlan | None:
-    """Return for the page what `patternmill remake` would do now, by the command's own plan; None: nothing.
+    """Return what `patternmill remake` would do now, for the page, by the command's own plan; None if nothing.
 
     `settings` name the service, which is not asked. Writes nothing. Raises ConfigurationError.
     """

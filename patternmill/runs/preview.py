@@ -1,4 +1,4 @@
-"""Looks at what a run would do just now: its plan with the cost and the limits, and the changes of its catalog."""
+"""What a run would do if it began now: its plan with the cost and the limits, and the changes of its catalog."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Preview:
     #: What the ledger knew when it was made.
     memory: Memory
     plan: Plan
-    #: What a person approves of it.
+    #: What a person approves when they approve the plan.
     proposal: Proposal
     #: The cost of what follows once a person has decided between takes.
     later: Cost
-    #: The refusal of a plan that would buy rows of another catalog once more, until that is confirmed.
+    #: The refusal of a plan that would buy rows of another catalog again, unless that is confirmed.
     duplicates: ConfigurationError | None = None
     #: What the rows change in the catalog, with what is gone where the source is the whole catalog.
     changes: Changes = ()

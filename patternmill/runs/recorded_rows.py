@@ -43,12 +43,12 @@ def run_results(
 ) -> RunResults:
     """Return the rows of a run for its results, which are read as they are asked for.
 
-    `file`: the run's input, where it is parsed already. `now`: as the rows are now, whatever came after the run.
+    `file`: the run's input, if it is parsed already. `now`: the rows as they are now, after whatever followed the run.
     """
-    # What reads and writes frames is loaded for this alone.
+    # Imported here because it loads pandas.
     from patternmill.tables.results import RunResults
 
-    # Of several orders of a product the last one counts.
+    # If a product was ordered several times, the last order counts.
     ordered = {
         line.product_key: f"{moment(checkout.order.since)} UTC, {checkout.order.order_id or checkout.checkout_id}"
         for checkout in checkouts_of_run(ledger, record.run_id)
@@ -94,7 +94,7 @@ def without_rows(checked: Checked, lines: Collection[int]) -> Checked:
 def rows_of_catalog(ledger: Ledger, catalog: str, rows: Sequence[RequestedContent]) -> Checked:
     """Return rows as they were last requested, with a sheet that says the same.
 
-    Raises ConfigurationError where no sheet can: two rows are refined by the same operations in another order.
+    Raises ConfigurationError where no sheet can: two rows are refined by the same operations in different orders.
     """
     from patternmill.tables.checks import recorded_rows
 
@@ -126,14 +126,14 @@ def _extras(ledger: Ledger, entries: Iterable[Entry]) -> Extras:
 
 
 def recorded_pictures(ledger: Ledger, digests: Mapping[str, str]) -> dict[str, Picture]:
-    """Return the pictures that the ledger has, by the names of their digests (SHA-256)."""
+    """Return the pictures that the ledger has, by the names under which `digests` has their SHA-256."""
     documents = {sha256: ledger.document(sha256) for sha256 in sorted(set(digests.values()))}
     pictures = ((name, sha256, documents[sha256]) for name, sha256 in digests.items())
     return {name: Picture(sha256, raw) for name, sha256, raw in pictures if raw is not None}
 
 
 def digests_named(cells: Iterable[str]) -> dict[str, str]:
-    """Return by the cell the digests of pictures that cells name."""
+    """Return the digests of the pictures that cells name, by cell."""
     return {cell: cell.removeprefix(_DIGEST) for cell in cells if cell.startswith(_DIGEST)}
 
 
@@ -219,7 +219,7 @@ def _last_decisions(ledger: Ledger, scope: Scope, new: Iterable[Decision]) -> di
 
 
 def further_takes(ledger: Ledger, scope: Scope) -> Mapping[ItemKey, set[int]]:
-    """Return by the first take of a pattern the numbers of its other takes."""
+    """Return the numbers of a pattern's other takes, by the item of its first take."""
     takes = defaultdict[ItemKey, set[int]](set)
     for content in ledger.purchases.contents_of_further_takes(scope.environment, scope.catalog):
         first = {name: value for name, value in content.items() if name != "take"}

@@ -1,4 +1,4 @@
-"""Remakes: rows of a catalog as it is now whose pattern is to have another take; which rows, by which decisions."""
+"""Remakes: which rows of a catalog, as it is now, are to have another take of their pattern, by which decisions."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Remake:
     #: What becomes of each sku: `take 2 in place of take 1`.
     takes: Mapping[str, str]
     decisions: tuple[Decision, ...] = ()
-    #: Why nothing is made for a sku.
+    #: Why nothing is made for a row, by sku.
     left_out: Mapping[str, str] = field(default_factory=dict)
-    #: Rows that were not named, and share the pattern of one that was: they go with it.
+    #: The skus that were not named but go along, as they share the pattern of one that was.
     sharing: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -138,7 +138,7 @@ class _Selection:
         self._chooser = ItemChooser(self._maker, self._memory, self._request.takes)
 
     def is_decided(self, key: str) -> bool:
-        """Return whether a decision, or a remake that was cut short, asks for something that is not made."""
+        """Return whether a decision, or a remake that was cut short, asks for something that is not made yet."""
         takes = self._chooser.takes_of(self._rows[key])
         is_about = len(takes) > 1 or any(take.verdict is not None for take in takes)
         return is_about and self._is_remade(key)
@@ -151,7 +151,7 @@ class _Selection:
         return is_decided_anew or self._is_to_make(key)
 
     def _is_to_make(self, key: str) -> bool:
-        """Return whether a row is to have something that it has not."""
+        """Return whether a row is to have something that it does not have yet."""
         items = self._chooser.choose(self._rows[key])
         if items.status is RowStatus.DISCARDED:
             return False
@@ -184,15 +184,15 @@ class _Selection:
             if number is None or (verdict is Decided.PICK and number in counts):
                 continue
             item = self._maker.pattern(row, number).key
-            # The same command again, after a crash, records the same.
+            # The same command, run again after a crash, records the same decision.
             id = str(uuid5(_NAMESPACE, f"{item} {verdict} {last}"))
             self.decisions[item] = Decision(id, item, "", verdict, "", user(), datetime.now(UTC), last)
         self._apply_decisions()
 
     def _asks_for_more(self, key: str, takes: list[Take]) -> bool:
-        """Return whether another take is asked for, and not the one that an earlier remake asked for and did not make.
+        """Return whether one more take is asked for; not while the one that an earlier remake asked for is not made.
 
-        What an earlier remake was making as its process ended is resumed.
+        What that remake was making when its process ended is resumed.
         """
         if not self._request.again:
             return False

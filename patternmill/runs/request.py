@@ -151,7 +151,7 @@ class RemakeRequest(RunRequest):
     again: bool = Field(False, description="Make one more, although nobody decided against the last take.")
 
 
-#: What begins a run.
+#: The requests that begin a run.
 Request = ImportRequest | RefreshRequest | RetryRequest | RemakeRequest
 
 

@@ -44,7 +44,7 @@ CHANGE_COLUMNS = (
     *("sku", "change", "fields", "old_product_id", "new_product_id"),
     *("old_pattern_id", "new_pattern_id", "status", "old_and_new"),
 )
-#: Makes the page of a run's rows.
+#: A function that makes the page of a run's rows.
 GalleryMaker = Callable[[Ledger, RunRecord, "RunResults"], Iterable[bytes]]
 
 
@@ -79,12 +79,12 @@ class Results:
     files: tuple[str, ...]
     counts: RunCounts
     causes: tuple[Cause, ...]
-    #: How many rows another run changes as they are, by status.
+    #: The number of rows that another run would do something for as they are, by status.
     to_retry: Mapping[RowStatus, int] = field(default_factory=dict)
     #: The file with all that the catalog has now, for feeds; None where it was not written.
     catalog: Path | None = None
     money: RunMoney = field(default_factory=RunMoney)
-    #: The store's address where they are, too.
+    #: The address in a store that they were copied to.
     copied_to: str | None = None
     #: The rows as they were written; None once nobody needs them.
     rows: RunResults | None = field(default=None, repr=False)
@@ -175,7 +175,7 @@ def exact_rows(ledger: Ledger, record: RunRecord, wanted: RowFilter) -> list[Any
 
 
 def _delimiter(run: RunRecord) -> str:
-    """Return the delimiter of a run's input, for the program that wrote it."""
+    """Return the delimiter of a run's input, which the program that wrote it can read."""
     delimiter: str = run.options.get(READING, {}).get("delimiter") or ","
     return delimiter
 
@@ -206,7 +206,7 @@ def _manifest(
     """Return the manifest: the run's record, under the same names, with what it came to.
 
     docs/manifest.schema.json documents it: within a schema version fields are only added. The folder of its source is
-    left out. Names are sorted: a database keeps those of the options in any order.
+    left out. Names are sorted, as a database keeps those of the options in any order.
     """
     manifest = {
         **asdict(run),
@@ -239,7 +239,7 @@ def write_catalog(
 
     `results`: those of a run of the catalog that were just written.
     """
-    # What reads and writes frames is loaded for this alone.
+    # Imported here because it loads pandas.
     from patternmill.tables.results import catalog_sheet, products_frame
 
     suffix = "" if environment == STAGING else f"-{environment}"
@@ -262,6 +262,6 @@ def write_catalog(
         folder / f"{stem}{kind}" for kind in ((".xlsx", ".csv") if is_workbook else (".csv", ".xlsx"))
     )
     write_whole(sheet, [table_workbook(table)] if is_workbook else table_csv(table, layout.delimiter or ","))
-    # Of a source that had another format.
+    # This is the sheet of a source that had another format.
     other.unlink(missing_ok=True)
     return path

@@ -41,11 +41,11 @@ class RetrySelection:
     record: RunRecord
     #: The run's rows as it understood them, without those that a later run has superseded.
     checked: Checked = field(repr=False)
-    #: By sku, in the order of the file.
+    #: The rows to retry, by sku, in the order of the file.
     rows: Mapping[str, RowOutcome]
-    #: What a later run has made of rows that would fit otherwise, by sku.
+    #: Why rows that would fit are left out because of later runs, by sku.
     left_out: Mapping[str, str] = field(default_factory=dict)
-    #: How many other rows have which status.
+    #: The number of other rows, by status.
     others: Mapping[RowStatus, int] = field(default_factory=dict)
 
     @property
@@ -104,7 +104,7 @@ def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
 
 
 def has_rows_to_retry(ledger: Ledger, record: RunRecord) -> bool:
-    """Return whether a retry of a run would do something for one of its rows at least."""
+    """Return whether a retry of a run would do something for at least one of its rows."""
     if not any(ledger.runs.rows_by_status(record).get(status) for status in RETRIABLE):
         return False
     without_product = takes_without_product(ledger, record.environment, record.catalog)
@@ -115,7 +115,7 @@ def has_rows_to_retry(ledger: Ledger, record: RunRecord) -> bool:
 def _superseded(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
-    """Return by sku why nothing is retried for it, where a later run has something else for it.
+    """Return, by sku, why rows are not retried for which a later run has something else.
 
     `products`: the run's own product items by sku; None where the row was refused.
     """

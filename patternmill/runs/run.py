@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
 
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
-#: Seconds between two rounds, and how many a run that has nothing else to do waits for the first one.
+#: Seconds between two rounds of asking for open jobs, and the most that an ending run waits for the first round.
 _ROUND, _FIRST_ROUND = 10.0, 10.0
 
 
@@ -101,7 +101,7 @@ class Run:
     left_out: HaltReason | None
     #: Whether each group of rows is a task run of the run's page, and not each item.
     is_by_groups = False
-    #: Once it has ended: the names of its groups, each with the numbers of its rows in the sheet.
+    #: The names of its groups, each with the numbers of its rows in the sheet; set once it has ended.
     driven: Mapping[str, list[int]]
 
     def __init__(
@@ -182,12 +182,12 @@ class Run:
         """
         await asyncio.to_thread(self._require_surroundings)
         collect_rarely()
-        # All that asks the ledger's database is done off the event loop: it may take as long as an answer may.
+        # Whatever asks the ledger's database runs off the event loop: it may take as long to respond as a service may.
         ledger = await asyncio.to_thread(open_ledger, self.spec.settings)
         record = new_record(self.spec, self.checked, prefect_flow_run_id, ledger)
         self._lease = await self._acquire_lease(ledger, record)
         self.writer = LedgerWriter(ledger, self._lease)
-        # From here on, as a plan may take longer than a silent lease is left alone.
+        # Begun before the plan, which may take longer than a lease may go without heartbeats.
         self._heartbeat = LeaseHeartbeat(self.writer)
         try:
             planned = await asyncio.to_thread(make_preview, self.spec, self.checked)
@@ -278,7 +278,7 @@ class Run:
     def finish(self) -> asyncio.Task[Results]:
         """Begin to end the run and publish its results, once, and return the task.
 
-        It goes on although what shows the run may wait for a server.
+        The task goes on even while what shows the run waits for a server.
         """
         if self._finishing is None:
             self._finishing = asyncio.create_task(self._end_and_publish())
@@ -299,7 +299,7 @@ class Run:
             self.unpublished = error
             raise
         finally:
-            # Last: whoever sees the results also sees why they are nowhere else.
+            # Set last, so that whoever sees the results also sees why they were not copied.
             self.results = results
         return results
 
@@ -313,7 +313,7 @@ class Run:
         self.plan = self.engine.plan
 
     def _publish(self) -> Results:
-        # What writes files and pages is loaded for this alone.
+        # Imported here so that what writes files and pages is not loaded before it is needed.
         from patternmill.ledger.reports.metrics import write_metrics
         from patternmill.runs.results_files import rebuild, write_catalog
 
@@ -370,7 +370,7 @@ class Run:
         """Close the run in the ledger; doing it twice changes nothing."""
         environment, catalog = self.record.environment, self.record.catalog
         with ledger.transaction(self._lease):
-            # First: what a group still writes would be in one of the counts and not in another.
+            # First, as what a group still wrote would be in one of the counts and not in another.
             ledger.runs.close_groups(environment, catalog)
             halted = self._incomplete.outcome if self._incomplete else _PARTLY
             counts = ledger.runs.close_rows(replace(self.record, outcome=halted))
@@ -460,7 +460,7 @@ def open_jobs(ledger: Ledger, plan: Plan) -> list[tuple[Item, Attempt]]:
 
 
 class OpenJobs:
-    """Asks for these jobs in rounds, until they have ended or the run has."""
+    """Asks for the jobs that the plan does not follow, in rounds, until they have ended or the run has."""
 
     def __init__(self, engine: Engine, jobs: list[tuple[Item, Attempt]]) -> None:
         self._engine, self._jobs = engine, jobs

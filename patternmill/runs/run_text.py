@@ -26,7 +26,7 @@ class RunSummary(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    #: None, as counts and folder are, where there was nothing to do, so that there was no run.
+    #: The run's ID; None, as are `counts` and `folder`, if there was nothing to do and so no run.
     run: str | None = None
     catalog: str
     environment: str

@@ -27,7 +27,7 @@ _FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
 
 
 def require_allowed_paths(settings: Settings, *paths: Path | None) -> None:
-    """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
+    """Raise ConfigurationError when a deployment's run may not use a path, or where its links lead."""
     folders = [folder.resolve() for folder in (settings.home, Path())]
     for path in paths:
         if path is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
@@ -53,8 +53,8 @@ def require_allowed_store(settings: Settings, address: str | None) -> None:
 def refuse_other_service(settings: Settings) -> None:
     """Raise ConfigurationError when an environment's products are at another service than the one that is named.
 
-    What is in the ledger of an environment was made by the service of its last run that asked for anything. Not for an
-    embedded studio, which has a ledger of its own.
+    What is in the ledger of an environment was made by the service of its last run that asked for anything. An
+    embedded studio is not checked, as it has a ledger of its own.
     """
     if settings.embedded or settings.studio_url is None:
         return
@@ -113,9 +113,9 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
 def require_confirmation(
     settings: Settings, plan: Plan, duplicates: ConfigurationError | None = None
 ) -> None:
-    """Raise ConfigurationError when much would be bought of a real service, or something once more, unconfirmed.
+    """Raise ConfigurationError for a large purchase from a real service, or a repeated one, that nobody confirmed.
 
-    Not for a plan that a person has approved.
+    Not to be called for a plan that a person has approved.
     """
     items, environment = plan.purchases().total(), settings.environment
     if not settings.embedded and items > settings.confirm_above and not settings.confirms(environment):
@@ -131,15 +131,15 @@ def require_confirmation(
 
 
 def find_duplicates(ledger: Ledger, plan: Plan) -> ConfigurationError | None:
-    """Return what refuses a plan that would buy the sku and the content of another catalog's product; else None.
+    """Return the refusal of a plan that would buy the sku and content of another catalog's product; None for any other.
 
-    Within the transaction that records the plan the answer is final: of two such plans one comes first.
+    Within the transaction that records the plan this is final: of two such plans one comes first.
     """
     environment = plan.scope.environment
     others = ledger.catalogs.products_of_others(environment, plan.scope.catalog)
     if not others:
         return None
-    # Retries were decided before.
+    # Retries do not count: they were decided on before.
     rows = [(row.entry.row, row.product) for row in plan.to_do()]
     bought = {
         sku_key(row.sku): row

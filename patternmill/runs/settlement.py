@@ -1,4 +1,4 @@
-"""A person's decision about requests that no run may decide: which are meant, what speaks against it, doing it."""
+"""A person's decision about requests that no run may decide: which are meant, what speaks against it, and doing it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from patternmill.tables.row_filter import RowFilter, lines_meant
 from patternmill.text import duration
 
 LookUp = Callable[[str], Awaitable[Job | None]]
-#: The kind of the event that keeps who decided, what and why.
+#: The kind of the event that records who decided what, and why.
 SETTLED = "settled"
 _IN_CONSOLE = "Nothing was changed. Look for the job of this request in the service's console."
 
@@ -99,7 +99,7 @@ def requests_meant(
 
 
 def next_runs(ledger: Ledger, items: Iterable[RecordedItem]) -> tuple[list[RecordedItem], list[RecordedItem]]:
-    """Return of requests in doubt those that the next run resends, and those that a live run drives."""
+    """Return the requests in doubt that the next run resends, and those that a live run drives."""
     waiting, driven = list[RecordedItem](), list[RecordedItem]()
     for item in items:
         lease = ledger.catalogs.lease(item.environment, item.catalog)
@@ -115,7 +115,7 @@ async def settle(
     limit: timedelta,
     look_up: LookUp | None = None,
 ) -> dict[RequestId, PatternmillError]:
-    """Do what a person decided about requests, as they were shown, and put it on record: in one transaction a catalog.
+    """Do what a person decided about requests, as they were shown, and record it, in one transaction per catalog.
 
     Returns why some were left as they were: no person decides about them (they are neither held nor older than
     `limit`), they have changed meanwhile, evidence speaks against it, or a run drives their catalog. `look_up` shows
@@ -158,7 +158,7 @@ async def _look_at(job_id: str, look_up: LookUp | None) -> Job:
 
 @dataclass
 class _Settling:
-    """A settlement that is carried out: what speaks against it for a request, and what it does."""
+    """A settlement that is being carried out: what speaks against it for a request, and what it does."""
 
     ledger: Ledger
     settlement: Settlement
@@ -200,7 +200,7 @@ class _Settling:
         return next((ConfigurationError(text, remedy=_IN_CONSOLE) for text in evidence), None)
 
     def _against_state(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
-        """Yield what the state of a request has against the decision, and what to do instead."""
+        """Yield how the state of a request speaks against the decision, and what to do instead."""
         attempt, decision, named = item.attempt, self.settlement.decision, NamedItems(self.ledger)
         is_led_back = decision is Resolution.JOB and attempt.state is AttemptState.FAILED
         if not is_led_back and not is_for_a_person(self.ledger, item, self.limit, named):
@@ -221,7 +221,7 @@ class _Settling:
             yield from self._against_following(item)
 
     def _against_following(self, item: RecordedItem) -> Iterator[tuple[str, str]]:
-        """Yield what the state of a request has against following a job for it."""
+        """Yield how the state of a request speaks against following a job for it, and what to do instead."""
         attempt = item.attempt
         if attempt.is_forgotten:
             remedy = "Import its row again, and retry it: the service is asked about its own job first."
@@ -238,9 +238,9 @@ class _Settling:
             yield f"has job {attempt.job_id} already.", "Write it off if that job will never end."
 
     def _against_job(self, item: RecordedItem, job: Job) -> Iterator[str]:
-        """Yield what speaks against the job that is named: what does against any response, and what it repeats.
+        """Yield what speaks against the job that is named: what would in any response, and what it repeats.
 
-        A person may have mistaken a job of another kind for it, or one for another prompt or selection.
+        The person may have mistaken a job of another kind for it, or one for another prompt or selection.
         """
         attempt = replace(item.attempt, job_id=self.settlement.named)
         not_its = f"Job {attempt.job_id} is not of request {attempt.request_id}:"

@@ -127,7 +127,7 @@ class RunSpec:
         return self.selection is not None and not self.selection.rows
 
     def chooses(self, row: Row) -> bool:
-        """Return whether anything is made for a row: of a retry, only for those that were chosen."""
+        """Return whether anything is made for a row: in a retry, only for those that were chosen."""
         return self.selection is None or row.sku in self.selection.rows
 
     @property
@@ -139,7 +139,7 @@ class RunSpec:
 def run_spec(request: RunRequest, *, by_deployment: bool = False) -> RunSpec:
     """Complete a request; a retry and a remake have their rows from the ledger.
 
-    A results file, known by its column `run`, goes on with the catalog of its run, whose environment has to be the one
+    A results file, known by its column `run`, continues the catalog of its run, whose environment has to be the one
     that is named or configured. `by_deployment`: no path may leave the allowed folders, except that of a source that
     the settings name. Raises ConfigurationError and InputRefused.
     """
@@ -210,13 +210,13 @@ def _spec_of_sheet(request: ImportRequest | RefreshRequest, settings: Settings) 
 
 
 def _source_of(named: str, settings: Settings) -> str:
-    """Return the path or address that a request names, also by a name of the settings. Raises ConfigurationError."""
+    """Return the path or address that a request or the settings give for a name. Raises ConfigurationError."""
     if named in settings.sources:
         source = settings.sources[named].address.get_secret_value()
     else:
         source = named if is_remote(named) else str(file_path(named))
     if is_remote(source):
-        # Loads httpx, for an address alone.
+        # Imported here because it loads httpx, which only an address needs.
         from patternmill.service.sources import require_known_kind
 
         require_known_kind(source)

@@ -1,4 +1,4 @@
-"""gallery.html as text: whole in itself, and no hostile prompt or answer becomes markup."""
+"""gallery.html as text: it is complete in itself, and no hostile prompt or answer becomes markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def block(html: str, name: str) -> Any:
 
 
 def test_gallery_has_every_row_in_order() -> None:
-    """With all that its card shows, across the batches in which it is written."""
+    """Each row has all that its card shows, also beyond the first batch that is written."""
     rows = block(html_of([row(f"S{n}") for n in range(1001)]), "row-data")
     assert [row["sku"] for row in rows] == [f"S{n}" for n in range(1001)]
     assert rows[0] == {
@@ -42,7 +42,7 @@ def test_gallery_has_every_row_in_order() -> None:
 
 
 def test_only_web_addresses_and_pictures_at_hand_are_linked() -> None:
-    """Nothing else of an answer; the names of files are written as addresses."""
+    """Any other address of an answer is left out, and the names of files are written as addresses."""
     beside = {"http://x/1.png": "pictures/a b#1.png"}
     shown = {
         "https://cdn.example/p.png?x=1&y=2": "https://cdn.example/p.png?x=1&y=2",

@@ -24,7 +24,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n, and so on"
 
 @pytest.fixture
 def painter(start: Start) -> Site:
-    """Draws what it is asked for, not what is called broken, cut, page or moved."""
+    """Draw the pictures that are asked for, except those called broken, cut, page or moved."""
     site = start()
     answers = {
         **dict.fromkeys("ab", answer(200, PICTURE)),
@@ -40,12 +40,12 @@ def painter(start: Start) -> Site:
 
 
 def url(name: str) -> str:
-    """As it was at the time: the studio's port changes."""
+    """Return the URL of a picture as it was at the time: the studio's port changes."""
     return f"http://127.0.0.1:1/v1/pictures/{name}.png"
 
 
 def test_pictures_are_drawn_once_and_known_by_their_bytes(tmp_path: Path, painter: Site) -> None:
-    """At the address of now, and for their owner alone; what cannot be had is asked for again by the next one."""
+    """They come from the present address, for their owner alone; those that failed are asked for again."""
     for _ in range(2):
         pictures = Pictures(tmp_path, partial(draw, f"{painter.url}/v1"))
         paths = pictures.get_all(map(url, ("a", "b", "a", "broken", "cut", "page")))
@@ -61,7 +61,7 @@ def test_pictures_are_drawn_once_and_known_by_their_bytes(tmp_path: Path, painte
 
 
 def test_what_somebody_waits_for_is_had_first(tmp_path: Path) -> None:
-    """And all others after it, next to the gallery."""
+    """All others follow, and each is put next to the gallery."""
     asked: list[str] = []
     is_asked, may_end = threading.Event(), threading.Event()
 

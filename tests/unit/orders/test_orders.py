@@ -1,4 +1,4 @@
-"""Orders: which rows, at which products; each checkout opened once, and never anew by accident."""
+"""Orders: which rows and products they name; each checkout is opened once, and never again by accident."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHANGED = ROWS | {"a": {"prompt": "red herons"}}
 
 @pytest.fixture(autouse=True)
 def _made(shop: Workshop) -> None:
-    """Five products."""
+    """Make five products."""
     shop.refresh(ROWS)
 
 
@@ -52,7 +52,7 @@ def asked(*skus: str, **options: Any) -> Order:
 
 
 def working(steps: Callable[[Ordering], Awaitable[T]]) -> T:
-    """Take steps of an order, as another command."""
+    """Take steps of an order, as a command of its own would."""
 
     async def main() -> T:
         async with Ordering(in_environment(read_settings(), "staging")) as work:
@@ -81,7 +81,7 @@ def address(record: CheckoutRecord) -> str:
 
 
 def ordered(*skus: str, **options: Any) -> dict[str, str]:
-    """The products that an order names, by sku."""
+    """Order, and return the products that the order names, by sku."""
     lines = [line for record in order(*skus, **options).checkouts for line in record.lines]
     return {line.sku: line.product_id for line in lines}
 
@@ -96,14 +96,14 @@ def opened(service: Service) -> list[str]:
 
 
 def refusal(*skus: str, **options: Any) -> str:
-    """Why nothing is ordered."""
+    """Return why nothing is ordered."""
     with pytest.raises(InputRefused) as refused:
         order(*skus, **options)
     return str(refused.value)
 
 
 def picks(shop: Workshop, run: str, *skus: str, column: str = "picked", word: str = "yes") -> Path:
-    """A run's results.csv in which a person has picked rows."""
+    """Write a run's results.csv in which a person has picked rows."""
     rows = read_rows(shop.folder / "results" / "spring" / run / "results.csv")
     picked = [row | {column: word if row["sku"] in skus else ""} for row in rows]
     return write_rows(shop.folder / f"{column}.csv", picked)
@@ -113,7 +113,7 @@ def picks(shop: Workshop, run: str, *skus: str, column: str = "picked", word: st
 
 
 def test_older_results_are_not_ordered_after_a_refresh(shop: Workshop) -> None:
-    """They name a product that the catalog has replaced: the sku is named, with what to do. Nor are retired rows."""
+    """A message names the skus whose products the catalog has replaced; retired rows are not ordered either."""
     first, before = shop.last, catalog()
     shop.refresh({sku: cells for sku, cells in CHANGED.items() if sku != "e"})
     now = catalog()
@@ -126,7 +126,7 @@ def test_older_results_are_not_ordered_after_a_refresh(shop: Workshop) -> None:
 
 
 def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Workshop) -> None:
-    """What is ordered is the earlier product, and a note says so; a retry of an older run changes no other row."""
+    """The earlier product is ordered, and a note says so."""
     product = catalog()["a"]
     shop.service.on_follow["a"] = [failed()]
     shop.refresh(CHANGED)
@@ -137,7 +137,7 @@ def test_failed_row_is_ordered_as_the_catalog_has_it(shop: Workshop) -> None:
 
 
 def test_remade_take_replaces_the_one_in_a_file(shop: Workshop) -> None:
-    """Picked there as a product, or by a decision about take 1; and the catalog has take 2 by now."""
+    """The file picks it as a product, or by a decision about take 1, and the catalog has take 2 by now."""
     decided = picks(shop, shop.last, "a", column="decision", word="pick")
     picked, before = picks(shop, shop.last, "a"), catalog()["a"]
     assert [line.sku for line in plan(picks=decided).lines] == ["a"]
@@ -153,7 +153,7 @@ def test_remade_take_replaces_the_one_in_a_file(shop: Workshop) -> None:
 
 
 def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Workshop) -> None:
-    """However they are named; and everything picked is what its product shows, as it was picked."""
+    """They are left out however they are named; without names, a row is ordered if its product shows the pick."""
     shop.decide(Decided.REJECT, "a herons")
     shop.remake("c", takes=2)
     shop.load_source(ROWS | {"f": {"prompt": "f herons"}}, takes=2)
@@ -162,7 +162,7 @@ def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Workshop) -> None:
     assert "f: its pattern has several takes" in refusal("f") and "rejected" in refusal("a")
     shop.decide(Decided.UNDECIDED, "a herons")
     assert [line.sku for line in plan("a").lines] == ["a"]
-    # Another take was made after the pick, which nobody picked; then the pick goes back to take 1.
+    # Nobody picked the take that was made after the pick; then take 2 is picked, and take 1 again.
     for sku in "bd":
         shop.decide(Decided.PICK, f"{sku} herons")
     shop.remake("d", again=True)
@@ -174,7 +174,7 @@ def test_rows_that_no_take_is_chosen_for_are_left_out(shop: Workshop) -> None:
 
 
 def test_catalog_is_the_one_that_has_the_rows(shop: Workshop) -> None:
-    """Be they named or in a file; of several that have them, a message lists these with the options that choose."""
+    """Rows are named, or in a file; if several catalogs have them, a message lists the options that choose one."""
     autumn: dict[str, Cells] = {sku: {"prompt": "green ferns"} for sku in ("A-1", "A-2", "a")}
     for name, rows in (("autumn", autumn), ("winter", {"W-1": {"prompt": "green ferns"}})):
         shop.load(shop.write(rows, f"{name}.csv"))
@@ -198,7 +198,7 @@ def test_catalog_is_the_one_that_has_the_rows(shop: Workshop) -> None:
 
 
 def test_same_rows_again_open_nothing(service: Service) -> None:
-    """Checkouts are named after their rows by their skus, wherever a command or a file has them."""
+    """Rows are divided into checkouts in the order of their skus, in whatever order a command names them."""
     first = order("e", "a", "b", "d", "c", lines=2, quantity=2)
     lines = [[(line.sku, line.quantity) for line in record.lines] for record in first.checkouts]
     assert lines == [[("a", 2), ("b", 2)], [("c", 2), ("d", 2)], [("e", 2)]]
@@ -210,7 +210,7 @@ def test_same_rows_again_open_nothing(service: Service) -> None:
 
 
 def test_what_is_ordered_is_not_ordered_again_by_accident(service: Service) -> None:
-    """An edited command neither; a second order is made on purpose alone. An order is no payment."""
+    """An edited command does not either; a second order needs another name. An order is not yet a payment."""
     (first,) = order("a", "b").checkouts
     service.till.order("chk-1", status="confirmed")
     assert "order ord-chk-1, confirmed" in refusal("a", "c")
@@ -230,7 +230,7 @@ def test_what_is_ordered_is_not_ordered_again_by_accident(service: Service) -> N
 def test_order_that_changed_since_it_was_planned_is_not_opened(
     shop: Workshop, service: Service, by: str
 ) -> None:
-    """Somebody else ordered one of its products, or replaced it, while the plan waited for a person's answer."""
+    """Somebody else ordered one of its products, or replaced it, while the plan waited for a person."""
     planned = plan("a", "b")
     if by == "an order":
         order("a")
@@ -251,7 +251,7 @@ def test_same_order_planned_twice_before_either_began_is_one(service: Service) -
 
 
 def test_everything_picked_leaves_out_what_was_ordered(shop: Workshop, service: Service) -> None:
-    """The page's plan is the command's, digest and all; rows that nobody named are no mistake."""
+    """The page plans what the command does, with the same digest; rows that nobody named are left out quietly."""
     settings, scope = in_environment(read_settings(), "staging"), ("spring", "staging")
     assert plan_picked(settings, *scope) is None
     for sku in "ab":
@@ -270,7 +270,7 @@ def test_everything_picked_leaves_out_what_was_ordered(shop: Workshop, service: 
 
 
 def test_cancelled_checkout_is_closed(service: Service) -> None:
-    """It is not waited for, stands in nobody's way, and the same command says what to do. A payment stays one."""
+    """It is not waited for and blocks no other; the same command says what to do. A payment stays a payment."""
     order("a", "b")
     service.till.order("chk-1", status="cancelled")
     ending = order("a", "b")
@@ -289,7 +289,7 @@ def test_cancelled_checkout_is_closed(service: Service) -> None:
 
 
 def test_checkout_is_followed_until_it_is_paid(service: Service) -> None:
-    """Through answers that say nothing; a key that is refused ends the wait."""
+    """The wait goes on after answers that say nothing, and ends when the key is refused."""
     begun, orders = order("a", "b", lines=1), service.till.orders
     now = iter([("chk-1", 503), ("chk-1", 200), ("chk-2", 200), ("chk-2", 401)])
     seen: list[str | None] = []
@@ -314,7 +314,7 @@ def test_checkout_is_followed_until_it_is_paid(service: Service) -> None:
 
 
 def test_checkout_costs_nothing_of_a_spent_budget(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is paid on its page, by a person."""
+    """A checkout spends nothing: a person pays on its page."""
     with open_ledger(load_settings()) as ledger, ledger.transaction():
         ledger.database.execute("UPDATE spending SET amount = 1000")
     monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "50")
@@ -328,7 +328,7 @@ def test_checkout_costs_nothing_of_a_spent_budget(service: Service, monkeypatch:
 def test_order_above_the_limit_waits_for_an_approval(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It covers this order, and no other."""
+    """The approval covers this order and no other."""
     monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "2")
     with pytest.raises(ApprovalNeeded, match="3 pieces in 1 checkout"):
         order("a", quantity=3)
@@ -347,7 +347,7 @@ def test_order_above_the_limit_waits_for_an_approval(
 def test_brake_keeps_checkouts_from_being_opened_and_asked_for_again(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also the address of one that is open, which the same create asks for; a paid one is still seen."""
+    """The address of an open one is not asked for either, as that repeats its create."""
     order("a")
     assert main.run(["pause", "--catalog", "spring", "--reason", "not before the fair"]) == 0
     halted = order("b")
@@ -361,7 +361,7 @@ def test_brake_keeps_checkouts_from_being_opened_and_asked_for_again(
 
 
 def test_refused_checkout_is_final_and_others_go_on(service: Service) -> None:
-    """As the service does not know one product any more, and be it in the first checkout ever."""
+    """The service no longer knows a product, even in the first checkout of all."""
     service.till.on_create = [_answer(404, {"error": "no product prd_gone"})]
     ending = order("b", "a", "c", lines=1)
     assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
@@ -371,7 +371,7 @@ def test_refused_checkout_is_final_and_others_go_on(service: Service) -> None:
 
 
 def test_request_too_long_in_doubt_is_for_a_person(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then the same request is sent; written off, another checkout is opened under another request ID."""
+    """Until then the same request is sent; once it is written off, a checkout is opened under another request ID."""
     service.till.on_create = [ANSWER_LOST, ANSWER_LOST]
     for _ in range(2):
         ending = order("a")
@@ -399,7 +399,7 @@ OPEN = {"checkoutId": "C-1", "checkoutUrl": PAY}
 
 
 def test_checkout_of_another_shape_is_sent_again(service: Service) -> None:
-    """The same request, until it is known what came of it; unknown fields are read past."""
+    """The same request is sent until it is known what came of it; unknown fields are ignored."""
     expiring = OPEN | {"expires": {"in": 3600}}
     service.till.on_create = [_answer(200, {"checkout": OPEN}), _answer(201, expiring)]
     (record,) = order("a").checkouts
@@ -408,7 +408,7 @@ def test_checkout_of_another_shape_is_sent_again(service: Service) -> None:
 
 
 def test_address_that_is_not_shown_again_is_refused(service: Service) -> None:
-    """Where the service shows none, or another checkout for the same request."""
+    """The service shows no address, or another checkout for the same request."""
     service.till.on_create = [_answer(200, OPEN | {"checkoutUrl": "javascript:x"})] * 2
     (record,) = order("a").checkouts
     assert record.status is CheckoutStatus.OPEN
@@ -422,7 +422,7 @@ def test_address_that_is_not_shown_again_is_refused(service: Service) -> None:
 
 
 def test_answers_that_contradict_are_for_a_person(service: Service) -> None:
-    """A refusal of what was in doubt, whose text has no address; a job; and one checkout for two requests."""
+    """One refuses a request in doubt, and its text loses its address; two name one checkout for two requests."""
     conflict = {"message": f"requestId was used already: {PAY}"}
     service.till.on_create = [_answer(503, {}), _answer(409, conflict)]
     (held,) = order("a").failed
@@ -436,7 +436,7 @@ def test_answers_that_contradict_are_for_a_person(service: Service) -> None:
 
 
 def test_results_and_pages_show_the_order(shop: Workshop, service: Service) -> None:
-    """A pure function of the ledger: before it is paid, nothing; afterwards when, and under which ID."""
+    """They follow from the ledger alone: nothing before it is paid; afterwards when, and under which ID."""
     order("a", "c")
     out = shop.folder / "again"
     for count in (0, 2):
