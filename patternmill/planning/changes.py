@@ -19,21 +19,21 @@ class ChangeKind(StrEnum):
     """The difference between the source and the catalog under one sku."""
 
     ADDED = "added"  #: The catalog has no product for it.
-    #: Other content than its product was made of: a new product, and with another prompt a new pattern.
+    #: Its product was made of other content: it gets a new product, and with another prompt a new pattern.
     CHANGED = "changed"
     #: The same content; or other content whose takes wait for a choice or were rejected, so that the product stays.
     UNCHANGED = "unchanged"
     REMOVED = "removed"  #: In the catalog, and no longer in the source.
-    #: Requested before with this content and not made: stays so until it is retried or edited.
+    #: Requested before with this content and not made; it stays so until it is retried or edited.
     FAILED_BEFORE = "failed_before"
-    REFUSED = "refused"  #: In the source, and refused: what the catalog has stays.
+    REFUSED = "refused"  #: In the source, and refused; what the catalog has stays.
 
 
 class ChangeVerdict(StrEnum):
-    """The fate of a row that its source has no longer."""
+    """The fate of a row that its source no longer has."""
 
     RETIRED = "retired"
-    #: Waits for a person: it would be too many at once, or the source has a row whose sku cannot be read.
+    #: Waits for a person: too many would be retired at once, or the source has a row whose sku cannot be read.
     WITHHELD = "withheld"
 
 
@@ -46,12 +46,12 @@ class CurrentRow:
     product_key: ItemKey
     product_id: str
     pattern_id: str
-    #: When it became what the catalog has, and by which run. Unix seconds.
+    #: When it became what the catalog has, in Unix seconds, and the run that made it so.
     since: float
     run_id: RunId
-    #: When the source had the sku no longer; None while it has.
+    #: When the source no longer had the sku, in Unix seconds; None while it has it.
     retired_at: float | None = None
-    #: Where the service shows the product, or else what that shows; None also where nobody asked for it.
+    #: Where the service shows the product, or else the pattern on it; None also where nobody asked for it.
     picture_url: str | None = None
 
 
@@ -62,11 +62,11 @@ class RequestedRow:
     sku: str
     content: Content | None = None
     product_key: ItemKey | None = None
-    #: Why its product is in the plan; of a refused row None.
+    #: Why its product is in the plan; None for a refused row.
     reason: Reason | None = None
-    #: An earlier run was asked for the same.
+    #: Whether an earlier run was asked for the same.
     was_requested: bool = False
-    #: Of a refused row: whether it is known which sku it is about.
+    #: Whether it is known which sku the row is about; a refused row may not tell.
     has_sku: bool = True
     line: int = 0  #: Its number in the sheet.
 
@@ -80,12 +80,12 @@ class Change:
     #: `prompt`, `category`, `option:<name>`: what differs from before.
     fields: tuple[str, ...] = ()
     before: CurrentRow | None = None
-    verdict: ChangeVerdict | None = None  #: Of a removed row.
+    verdict: ChangeVerdict | None = None  #: Set for removed rows only.
     now: Content | None = None  #: What the source requests.
     #: The sku of a removed row with the same content, whose new name this may be.
     renamed_from: str = ""
     is_bought: bool = False
-    line: int = 0  #: The number of a refused row in the sheet, by which it is named where it has no sku.
+    line: int = 0  #: The number of a refused row in the sheet, which names it where it has no sku.
 
     @property
     def replaces(self) -> bool:
@@ -95,7 +95,7 @@ class Change:
 
     @property
     def always_asks(self) -> bool:
-        """Return whether even one such change asks."""
+        """Return whether a person is asked even about a single change of this kind."""
         return self.has_other_id or self.became_checked
 
     @property
@@ -116,7 +116,7 @@ class Change:
         return is_listed_now or (now.is_checked and not was.is_checked)
 
     def old_and_new(self) -> dict[str, str]:
-        """Return by field what was before and what is now, from where they begin to differ."""
+        """Return the old and the new text of each changed field, from where they begin to differ."""
         if self.before is None or self.now is None:
             return dict.fromkeys(self.fields, "")
         texts = old_and_new(self.before.content, self.now)
@@ -131,7 +131,7 @@ Changes = tuple[Change, ...]
 
 
 def change_counts(changes: Changes) -> dict[str, int]:
-    """Return how many there are of each kind, and of the removed ones of each verdict; zeros too."""
+    """Return the number of changes of each kind, with removed rows counted by verdict; zeros are included."""
     counts = Counter(change.verdict or change.kind for change in changes)
     names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
     return {name.value: counts[name] for name in names}
@@ -148,11 +148,11 @@ def compare(
     *,
     ceiling: int | None = None,
 ) -> Changes:
-    """Return the changes that a source would make to its catalog: its rows by the keys of skus, with the retired ones.
+    """Return the changes that a source would make to its catalog, whose rows are by sku key, retired ones included.
 
-    `limit`: how many rows may be retired that the source no longer has; None: the source is not the whole catalog.
-    `ceiling`: how many a person allowed to be retired, in place of the limit: the first ones by sku. Unless a person
-    decided, as many stay as the source has refused rows that may be about any sku.
+    `limit`: how many rows that the source no longer has may be retired; None: the source is not the whole catalog.
+    `ceiling`: how many a person allowed to be retired, the first ones by sku, in place of the limit. Unless a person
+    decided, one row stays for each refused row of the source that may be about any sku.
     """
     changes = [_change(row, catalog.get(sku_key(row.sku))) for row in source]
     if limit is None:
@@ -171,7 +171,7 @@ def compare(
 
 
 def _without_own_sku(source: Sequence[RequestedRow]) -> int:
-    """Return how many refused rows may be of any sku: it cannot be read, or another refused row has the same."""
+    """Return how many refused rows may be about any sku: theirs cannot be read, or another refused row has it too."""
     refused = [row for row in source if row.content is None]
     return len(refused) - len({sku_key(row.sku) for row in refused if row.has_sku})
 
@@ -207,7 +207,7 @@ def _renamed(changes: Sequence[Change], gone: Sequence[CurrentRow]) -> Iterator[
 def replacements(changes: Changes, limit: RowLimit, products: int) -> Changes:
     """Return the changes that a person is asked about: all replacements of products where they are too many.
 
-    Else they are those that always ask. `products`: how many products the catalog has.
+    Otherwise only those that always ask. `products`: how many products the catalog has.
     """
     replacing = tuple(change for change in changes if change.replaces)
     if limit.allows_replacing(len(replacing), products):
@@ -218,7 +218,7 @@ def replacements(changes: Changes, limit: RowLimit, products: int) -> Changes:
 def old_and_new(before: Content, now: Content) -> dict[str, str]:
     """Return the fields in which a person sees two contents differ: prompt, category, then options by their names.
 
-    Each with `` `old` -> `new` ``, from shortly before the first difference; of a take `1 -> 2`.
+    Each is `` `old` -> `new` ``, from shortly before the first difference; for a take it is `1 -> 2`.
     """
     old, new = before.fields(), now.fields()
     differences = {}

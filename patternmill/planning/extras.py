@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from patternmill.planning.offer import Offer
 from patternmill.planning.problems import Problem, RowCode
 
-#: What the service may lack besides refinements.
+#: The name of the upload of pictures, which the service may lack as it may lack refinements.
 UPLOAD = "reference"
 
 
@@ -24,11 +24,11 @@ class Picture:
 class Extras:
     """Models, pictures and operations that rows may name beside the offer."""
 
-    #: The models in the form of an offer; None: the list of them was not read.
+    #: The models in the form of an offer; None if the list of them was not read.
     models: Offer | None = None
-    #: By the tidied cell, the picture, or why it cannot be used.
+    #: Each tidied cell with its picture, or with the reason why that cannot be used.
     pictures: Mapping[str, Picture | Problem] = field(default_factory=dict, repr=False)
-    #: Refinements, or UPLOAD, that the service does not have, and how that is known.
+    #: The refinements, and UPLOAD, that the service does not have, each with how that is known.
     unavailable: Mapping[str, str] = field(default_factory=dict)
     #: A sentence on what could not be checked.
     note: str | None = None

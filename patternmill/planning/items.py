@@ -32,7 +32,7 @@ _ORDERS = "/orders"
 #: Returns the one spelling of a JSON value: sorted keys, no spaces, characters as they are.
 canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
-#: By item, the service's ID of what was made.
+#: The service's ID of what was made for each item.
 Made = Mapping[ItemKey, str]
 NOTHING_MADE: Made = {}
 #: Returns the bytes of a picture by its SHA-256.
@@ -55,7 +55,7 @@ def _uuid5(name: bytes) -> str:
 def pattern_content(
     prompt: str, *, model: str | None = None, reference: str | None = None, take: int = 1
 ) -> dict[str, Any]:
-    """Return what is bought as a pattern; `reference` is the SHA-256 of a picture. What is not named is left out."""
+    """Return what is bought as a pattern, without what is not named; `reference` is the SHA-256 of a picture."""
     parameters: dict[str, Any] = {"model": model} if model else {}
     if reference:
         parameters["references"] = [reference]
@@ -63,7 +63,7 @@ def pattern_content(
     return content | {"take": take} if take > 1 else content
 
 
-#: Nearly all patterns share it.
+#: One object for nearly all patterns, which have no parameters.
 _NO_PARAMETERS: dict[str, Any] = {}
 
 
@@ -81,7 +81,7 @@ class Scope:
 
 
 def catalog_of(scope: str) -> str:
-    """Return the catalog to which a scope belongs by its name: its own scope, or that of its orders."""
+    """Return the catalog that the name of a scope belongs to: the catalog's own scope, or that of its orders."""
     return scope.removesuffix(_ORDERS)
 
 
@@ -107,9 +107,9 @@ class Item:
     stage: Stage
     scope: Scope
     content: Mapping[str, Any]
-    #: Only of a product.
+    #: Set for products only.
     spelling: Spelling | None = field(default=None, compare=False, repr=False)
-    #: The names that a request needs and the interface leaves open.
+    #: The names that a request needs and that the interface leaves open.
     unstated: Unstated = field(default=UNSTATED, compare=False, repr=False)
     picture_of: PictureOf = field(default=no_picture, compare=False, repr=False)
     key: ItemKey = field(init=False, compare=False, repr=False)
@@ -123,7 +123,7 @@ class Item:
         return _uuid5(self._spelled(what))
 
     def _spelled(self, value: object) -> bytes:
-        """Return canonical JSON of a value with the item's content; only refinements have decimals."""
+        """Return the canonical JSON of a value that holds the item's content; only refinements have decimals."""
         return canonical_json(value).encode() if self.stage is Stage.REFINEMENT else canonical_texts(value)
 
     @property
@@ -178,7 +178,7 @@ class Item:
         return RequestId(self._name(attempt))
 
     def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
-        """Return the JSON that an attempt sends, the same bytes each time. `made`: IDs of what it is built on."""
+        """Return the JSON that an attempt sends, the same bytes each time. `made` has the ID of what it is built on."""
         parent = made[self.parent_key] if self.parent_key is not None else ""
         return canonical_json({**self._fields(parent), "requestId": request_id}).encode()
 
@@ -202,7 +202,7 @@ class Item:
                 return {"lines": content["lines"]}
 
     def describe(self) -> str:
-        """Return a short name for people: of the task run, and in log lines."""
+        """Return a short name for people, for the task run and log lines."""
         content = self.content
         match self.stage:
             case Stage.REFERENCE:

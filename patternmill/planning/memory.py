@@ -33,19 +33,19 @@ class Memory:
     """The ledger's knowledge of one catalog before a run."""
 
     last_attempts: Mapping[ItemKey, LastAttempt] = field(default_factory=dict)
-    #: By the key of the sku, the product item that the catalog has for it.
+    #: The product item that the catalog has under each sku key.
     products: Mapping[str, ItemKey] = field(default_factory=dict)
     #: Failed items that have attempts left, so that the next one follows without a person.
     trying: Collection[ItemKey] = frozenset()
     #: Failed items that stay so, also for rows that are retried.
     given_up: Collection[ItemKey] = frozenset()
-    #: By pattern item.
+    #: The last decision about each pattern item.
     decisions: Mapping[ItemKey, LastDecision] = field(default_factory=dict)
-    #: By the first take of a pattern, the numbers of its further takes that were requested.
+    #: The numbers of the further takes that were requested of a pattern, under the key of its first take.
     further_takes: Mapping[ItemKey, Collection[int]] = field(default_factory=dict)
 
     def state(self, key: ItemKey) -> AttemptState | None:
-        """Return the state of an item; None where it was never requested."""
+        """Return the state of the last attempt at an item; None where it was never requested."""
         last = self.last_attempts.get(key)
         return last.state if last is not None else None
 
@@ -66,7 +66,7 @@ class ItemChooser:
     """Chooses the items of rows by what is remembered of the takes of their patterns."""
 
     def __init__(self, maker: ItemMaker, memory: Memory, takes: int = 1) -> None:
-        """Let a person choose from so many takes of a pattern on which no product is built yet."""
+        """Take as `takes` how many takes a person chooses from, for a pattern on which no product is built yet."""
         self._maker, self._memory, self._count = maker, memory, takes
 
     def takes_of(self, row: Row) -> list[Take]:

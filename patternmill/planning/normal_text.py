@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 
-#: What programs put in place of the characters of a keyboard.
+#: The characters that programs put in place of those of a keyboard.
 _TYPOGRAPHIC = {
     "'": "\u2018\u2019\u201a\u201b\u02bc",
     '"': "\u201c\u201d\u201e\u201f",
@@ -16,17 +16,17 @@ _TYPOGRAPHIC = {
     "\n": "\r\x0b\x0c\x85\u2028\u2029",
 }
 _AS_PLAIN = {ord(sign): plain for plain, signs in _TYPOGRAPHIC.items() for sign in signs}
-#: Control characters, and what cannot be seen, except for joiners, which shape letters and emoji.
+#: Control and invisible characters, except joiners, which shape letters and emoji.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
 _JOINERS = re.compile("[\u200c\u200d]")
-#: Joiners that follow letters of scripts, and signs, that cannot be joined.
+#: Joiners behind characters that cannot be joined.
 _STRAY_JOINERS = re.compile("(?<![\u0600-\u1fff\u2070-\U0010ffff])[\u200c\u200d]")
 _SPACES = re.compile(r"[^\S\n]+")
 _AROUND_LINE_END = re.compile(" ?\n ?")
 _SEPARATORS = re.compile(r"[\s_-]+")
-#: Most texts have none of this.
+#: Signs that a text may need normalising; most texts have none.
 _UNUSUAL = re.compile(r"[^ -~\n]|  | \n|\n |\A[ \n]|[ \n]\Z")
 
 
@@ -50,12 +50,12 @@ def visible_text(text: str) -> str:
 
 @lru_cache(16_384)
 def offer_key(text: str) -> str:
-    """Return the key of all spellings that differ only in case, space, `-` and `_`, or in what nobody sees."""
+    """Return the key shared by all spellings that differ only in case, space, `-` and `_`, or in what nobody sees."""
     return _SEPARATORS.sub(" ", normalised(text)).strip().casefold()
 
 
 def folded_keys(selections: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the keys of options with those of their values; all as they are written where two options have one key."""
+    """Return option keys with the keys of their values; all as written where two options would share a key."""
     return _folded_keys(tuple(selections.items()))
 
 

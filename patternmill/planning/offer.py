@@ -14,7 +14,7 @@ from patternmill.planning.normal_text import folded_keys
 from patternmill.planning.normal_text import offer_key as offer_key
 from patternmill.text import UNSAFE, shown
 
-#: So many different unknown names get a suggestion; with more of them the file is wrong as a whole.
+#: The most different unknown names that get a suggestion; with more of them the file is wrong as a whole.
 _MOST_SUGGESTED = 2_000
 _LONGEST_SUGGESTED = 100
 _MOST_NAMED = 12
@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def suggestion_key(text: str) -> str:
-    """Return the key by which a name is suggested, never chosen: full-width letters and digits count as plain ones."""
+    """Return the key for suggesting a name, never for choosing one: full-width letters and digits count as plain."""
     return offer_key(text if text.isascii() else unicodedata.normalize("NFKC", text))
 
 
@@ -32,14 +32,14 @@ def numbers_in(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice of a category. What is None, the service's answer does not contain."""
+    """One choice of a category. A field is None where the service's answer does not contain it."""
 
     name: str
     values: tuple[str, ...] | None = None
     required: bool | None = None
     #: Other spellings of the name in the answer, accepted as they are.
     spellings: tuple[str, ...] = ()
-    #: The answer's label of a value, and the value itself.
+    #: Pairs of the answer's label for a value and the value itself.
     labels: tuple[tuple[str, str], ...] = ()
 
     def find_value(self, text: str) -> str | None:
@@ -57,12 +57,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A product type. `options` None: they could not be read, so they are not checked."""
+    """A product type. Where `options` is None they could not be read, and are not checked."""
 
     id: str
     name: str
     options: tuple[Option, ...] | None = None
-    #: When its options were read where they are from memory; None: they are as read now.
+    #: When its options were read, where they are remembered ones; None if they were read now.
     read_on: str | None = None
 
     @property
@@ -72,8 +72,8 @@ class Category:
     def exact_keys(self, selections: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return the keys of selections, in the offer's exact spelling where a folded key would stand for two names.
 
-        An option counts by its name, whichever of its spellings was chosen. None where folding the selections is
-        enough, as it nearly always is.
+        An option is identified by its name, whichever of its spellings was chosen. None where folding the selections
+        is enough, as it nearly always is.
         """
         options = {text: option for option in self.options or () for text in (option.name, *option.spellings)}
         names = Counter(offer_key(option.name) for option in self.options or ())
@@ -86,7 +86,7 @@ class Category:
         return keys if keys != folded_keys(selections) else None
 
     def find_option(self, text: str) -> tuple[str, Option] | None:
-        """Return the option that a text names exactly, or else by its `offer_key` where only one has it; and its name.
+        """Return the name and the option that a text names exactly, or else by its `offer_key` where only one has it.
 
         The name is the spelling that the offer has.
         """
@@ -99,7 +99,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Offer:
-    """The categories of an environment with their options; None: they could not be read, so nothing is checked."""
+    """The categories of an environment with their options. Where they are None, nothing could be read or is checked."""
 
     categories: tuple[Category, ...] | None
     #: One sentence on what could not be read.
@@ -126,14 +126,14 @@ UNREADABLE_OFFER = Offer(None, "Categories and options were not checked: the lis
 
 
 def described_offer(categories: tuple[Category, ...], note: str | None = None) -> Offer:
-    """Return an offer whose note is `note`, and a sentence on the options that are not known."""
+    """Return an offer whose note is `note` followed by a sentence on the options that are not known."""
     blind = [category.name for category in categories if not category.checkable]
     unchecked = f"Options were not checked for {listed(blind)}: they cannot be read." if blind else None
     return Offer(categories, " ".join(filter(None, (note, unchecked))) or None)
 
 
 def merged(now: Offer, before: Offer | None) -> Offer:
-    """Return the offer as read now, with what could not be read now as it was read before, category by category.
+    """Return the offer as read now, completed category by category with what was read before and could not be now.
 
     The note names what was read before.
     """
@@ -186,7 +186,7 @@ class Nearest:
             return self._nearest[text, offered]
         if len(text) > _LONGEST_SUGGESTED or len(self._nearest) >= _MOST_SUGGESTED:
             return None
-        # A number is not nearly another: `12oz` is no `11oz`.
+        # A number is never close to another one: `12oz` is not `11oz`.
         by_key = {suggestion_key(name): name for name in offered if numbers_in(name) == numbers_in(text)}
         near = difflib.get_close_matches(suggestion_key(text), by_key, n=1, cutoff=0.6)
         self._nearest[text, offered] = nearest = by_key[near[0]] if near else None

@@ -40,11 +40,11 @@ TO_DO = frozenset({Reason.NEW, Reason.CHANGED, Reason.CONTINUED, Reason.TRIED_AG
 #: The reasons for which a new purchase is expected.
 TO_BUY = frozenset({Reason.NEW, Reason.CHANGED, Reason.TRIED_AGAIN, Reason.RETRIED})
 _TO_DO_OR_DONE = TO_DO | {Reason.DONE}
-#: Of an item's reasons the first of these counts.
+#: Where an item has several reasons, the first of these counts.
 _STRONGEST = (Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED)
 
 _REASON_OF_STATUS = {RowStatus.TO_CHOOSE: Reason.TO_CHOOSE, RowStatus.DISCARDED: Reason.DISCARDED}
-#: A person's decision is why the row has no product of its own.
+#: The reasons for which a row has no product of its own: a person is to choose a take, or rejected them.
 WITHOUT_PRODUCT = frozenset(_REASON_OF_STATUS.values())
 _REASON_OF_STATE = {
     AttemptState.SUCCEEDED: Reason.DONE,
@@ -61,9 +61,9 @@ class PlannedItem(NamedTuple):
 
     item: Item
     reason: Reason
-    #: This run's rows that wait for it.
+    #: The number of this run's rows that wait for it.
     rows: int
-    #: The number of the failed attempt that another one would follow; 0: there is none.
+    #: The number of the failed attempt that another one would follow; 0 if there is none.
     after: int = 0
 
     @property
@@ -80,7 +80,7 @@ class PlannedRow(NamedTuple):
     chain: tuple[ItemKey, ...] = ()
     #: Takes of the pattern that are made to choose from, and what they are built on.
     candidates: tuple[ItemKey, ...] = ()
-    #: Nothing is built on its takes by a later decision, and it has a product.
+    #: Whether it has a product although a later decision lets nothing be built on its takes.
     has_product: bool = False
     #: TO_CHOOSE or DISCARDED, by decisions about its pattern; even while a request for the row is followed.
     decided: RowStatus | None = None
@@ -91,7 +91,7 @@ class PlannedRow(NamedTuple):
 
     @property
     def pattern(self) -> ItemKey | None:
-        """Return what the product is built on: the pattern, or its last refinement."""
+        """Return the item that the product is built on: the pattern, or its last refinement."""
         return self.chain[-2] if self.chain else None
 
     @property
@@ -100,7 +100,7 @@ class PlannedRow(NamedTuple):
 
     @property
     def known_sku(self) -> str:
-        """Return the sku, also where the row is refused; empty where it has none."""
+        """Return the sku even where the row is refused; empty where it has none."""
         return self.sku or next((problem.sku for problem in self.entry.problems if problem.sku), "")
 
     @property
@@ -116,11 +116,11 @@ class PlannedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The work of a run. `rows` are in the order of the file; items in the order in which rows name them."""
+    """The work of a run. `rows` are in the order of the file, `items` in the order in which the rows name them."""
 
     scope: Scope
     rows: tuple[PlannedRow, ...]
-    #: Each after what it is built on.
+    #: The items, each after the one that it is built on.
     items: Mapping[ItemKey, PlannedItem]
 
     def of_stage(self, stage: Stage) -> dict[ItemKey, PlannedItem]:
@@ -128,7 +128,7 @@ class Plan:
 
     @cached_property
     def stages(self) -> list[Stage]:
-        """Return the stages that people count, in the order of purchase: patterns, products, and what else it has."""
+        """Return the stages that people count, in order of purchase: patterns, products, and any others in the plan."""
         stages = {Stage.PATTERN, Stage.PRODUCT, *(planned.item.stage for planned in self.items.values())}
         return [stage for stage in Stage if stage in stages]
 
@@ -137,7 +137,7 @@ class Plan:
         return next(key for key in row.keys if self.items[key].item.stage is Stage.PATTERN)
 
     def to_do(self) -> Iterator[PlannedRow]:
-        """Yield the rows whose product, or whose takes to choose from, this run makes."""
+        """Yield the rows whose product or whose takes to choose from this run makes."""
         for row in self.rows:
             if any(self.items[key].is_to_do for key in (*row.chain[-1:], *row.candidates)):
                 yield row
@@ -234,9 +234,9 @@ class _Planner:
         return PlannedRow(position, entry, keys, to_choose_from, has_product, status)
 
     def _add_chain(self, chain: Sequence[Item], reason: Reason) -> None:
-        """Add items that are built on one another; `reason`: of the last one.
+        """Add items that are built on one another; `reason` is that of the last one.
 
-        What is made on an item that exists needs nothing of what that was made of.
+        What is built on an item that exists does not need what that item was built on.
         """
         reasons = [reason]
         for item in reversed(chain[:-1]):
@@ -247,7 +247,7 @@ class _Planner:
             self._add(item, before)
 
     def _add(self, item: Item, reason: Reason) -> None:
-        """Add an item. Of several reasons the one that makes it work to do counts, else the first."""
+        """Add an item. Of several reasons, one that makes it work to do counts, or else the first."""
         key, rows = item.key, int(reason in TO_DO)
         if (earlier := self.items.get(key)) is not None:
             rows, item, reasons = rows + earlier.rows, earlier.item, (earlier.reason, reason)
@@ -285,13 +285,13 @@ class _Planner:
 
 
 def limit_plan(plan: Plan, limits: Sequence[Limit]) -> tuple[Plan, str, str] | None:
-    """Return the plan as far as the limits cover it, how far they reach, and the remedy; None: they cover all of it.
+    """Return the plan as far as the limits cover it, how far they reach, and the remedy; None if they cover it all.
 
     `The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`
 
-    Rows whose pattern exists or is begun come first, then all in the order of the file, and last those that are tried
-    again, which would keep the others out in every run. A row that does not fit is skipped, and a cheaper one behind it
-    may still fit. What is begun takes nothing more.
+    Rows whose pattern exists or is begun come first, then the others in the order of the file, and last those that are
+    tried again, which would otherwise keep the others out in every run. A row that does not fit is skipped, and a
+    cheaper one after it may still fit. What is begun uses up nothing more.
     """
     rows = list(plan.to_do()) if limits else []
     covered: set[ItemKey] = set()
@@ -345,14 +345,14 @@ def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a plan in minor units. `worst`: every item fails until its last attempt."""
+    """The cost of a plan in minor units. `worst` is the cost if every item fails until its last attempt."""
 
     expected: int
     worst: int
     currency: str | None = None
 
     def __str__(self) -> str:
-        """Return `at least €5.00, at most €10.00 if jobs fail`; the least is that every first attempt succeeds."""
+        """Return `at least €5.00, at most €10.00 if jobs fail`; the least is where every first attempt succeeds."""
         return (
             f"at least {money(self.expected, self.currency)}, "
             f"at most {money(self.worst, self.currency)} if jobs fail"
@@ -367,7 +367,7 @@ def cost_of(
     *,
     of: Collection[Reason] = TO_BUY,
 ) -> Cost:
-    """Return what the plan's purchases cost. Of items begun earlier, the first attempt is paid for already."""
+    """Return what the plan's purchases cost. The first attempt at an item begun earlier is already paid for."""
     expected = amount_of(plan.counts(of), prices)
     begun = amount_of(plan.counts({Reason.CONTINUED}), prices) if of is TO_BUY else 0
     return Cost(expected, expected * attempts + begun * (attempts - 1), currency)

@@ -1,4 +1,4 @@
-"""The faults of rows: their stable codes, and texts for the person who corrects them."""
+"""The faults of rows: stable codes, and texts for the person who corrects them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class RowCode(StrEnum):
-    """The reason why one row is refused while others are made. Stable, as results have it as `error_code`."""
+    """The reason why one row is refused while others are made. Values are stable: they are the `error_code` of results."""
 
     SURPLUS_CELLS = "surplus_cells"
     MISSING_CELLS = "missing_cells"
@@ -38,7 +38,7 @@ class RowCode(StrEnum):
     PLACEHOLDER = "placeholder"
 
 
-#: Faults of a word: rows with the same word have the same cause. The texts of other faults differ row by row.
+#: Faults of a word: rows with the same wrong word have the same cause. Texts of other faults differ from row to row.
 OF_A_WORD = frozenset(
     {
         RowCode.UNKNOWN_CATEGORY,
@@ -61,7 +61,7 @@ class Problem:
     code: RowCode
     message: str
     remedy: str
-    #: What is wrong, as written: the cell, or one value of its JSON. None: no text is at fault.
+    #: The text that is wrong, as written: the cell, or one value of its JSON. None if no text is at fault.
     value: str | None = None
     #: What to write instead of `value`, where a text is near enough to be suggested.
     suggestion: str | None = None

@@ -1,4 +1,4 @@
-"""Proposals: the work of a plan or an order that a person decides about, with its digest and its highest cost."""
+"""Proposals: the work of a plan or an order that a person decides about, with its digest and its cost."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Proposal:
     to_do: frozenset[ItemKey]
     #: The items that would be bought, each with its price in minor units.
     to_buy: Mapping[ItemKey, int]
-    #: The number that counts against a limit of items: of items to buy, or of pieces to order.
+    #: The number that counts against a limit of items: items to buy, or pieces to order.
     items: int
-    #: None where nobody knows it before a person pays; it is above every limit then.
+    #: The cost; None where nobody knows it before a person pays, which is above every limit.
     cost: Cost | None
-    #: The number of requests, with every attempt at every item.
+    #: The number of requests if every attempt at every item is used.
     most_purchases: int
-    #: Which products of the catalog it would replace, and why a person is asked about that: at most three lines.
+    #: The products of the catalog that it would replace, and why a person is asked about that, in at most three lines.
     replaced: tuple[str, ...] = ()
-    #: What people read instead of the number of items.
+    #: The text that people read instead of the number of items.
     named: str | None = None
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ def proposal_of(
     to_buy = {
         key: prices[planned.item.stage] for key, planned in plan.items.items() if planned.reason in TO_BUY
     }
-    # Of items begun earlier, the first request is sent already.
+    # The first request for an item begun earlier has already been sent.
     begun = plan.counts({Reason.CONTINUED}).total()
     return Proposal(
         plan.scope,
@@ -75,7 +75,7 @@ def proposal_of(
 def _digest(plan: Plan, prices: Prices, currency: str | None) -> str:
     """Return the digest of what would be made, why, at which price, and after which attempt.
 
-    So an item that has failed again makes another plan.
+    So a plan in which an item has failed once more has another digest.
     """
     to_do = [
         [key, planned.reason.value, prices[planned.item.stage], *filter(None, [planned.after])]
@@ -89,7 +89,7 @@ def _digest(plan: Plan, prices: Prices, currency: str | None) -> str:
 def order_proposal(scope: Scope, order: str, new: Sequence[Item], in_doubt: Sequence[Item] = ()) -> Proposal:
     """Return the proposal of an order's checkouts, counted in pieces: only their pages show what they cost.
 
-    `new`: not opened yet; `in_doubt`: their requests were sent, and have no answers.
+    `new`: checkouts that are not open yet; `in_doubt`: those whose requests were sent and have no answers.
     """
     to_do = frozenset(item.key for item in (*new, *in_doubt))
     content = ["v1", scope.environment, scope.catalog, order, sorted(to_do)]

@@ -1,4 +1,4 @@
-"""Read the columns `refine:<operation>`, whose cells have a short form or the JSON object that is sent."""
+"""Reads the columns `refine:<operation>`, whose cells have a short form or the JSON object that is sent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _extend(cell: str) -> dict[str, Any]:
     return {"columns": columns, "rows": rows}
 
 
-#: How a cell is read, and an example.
+#: The reader of each operation's cells, and an example for people.
 _FORMS: Mapping[str, tuple[Callable[[str], dict[str, Any]], str]] = {
     "recolor": (_recolor, "write colours: #1f3a5f #f2e8cf"),
     "crop": (_crop, "write x,y,width,height: 0,0,0.5,0.5"),
@@ -91,7 +91,7 @@ REFINEMENTS = tuple(_FORMS)
 
 
 def read_refinement(operation: str, text: str, column: str) -> Refinement | Problem:
-    """Return what a tidy cell that is not blank asks for, or its fault. JSON has the spelling of the short form."""
+    """Return what a tidy, non-blank cell asks for, or its fault. JSON is spelled as the short form would be."""
     read, example = _FORMS[operation]
     try:
         if operation != "edit" and UNSAFE.search(text):

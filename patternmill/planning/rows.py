@@ -14,14 +14,14 @@ from patternmill.text import UNSAFE
 
 
 def tidy(text: str) -> str:
-    """Return a text as it counts for a purchase: in composed Unicode, with LF at line ends, without outer spaces."""
+    """Return a text as it counts for a purchase: composed Unicode, LF line ends, no outer spaces."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isascii() and text == text.strip() else unicodedata.normalize("NFC", text).strip()
 
 
 def sku_key(sku: str) -> str:
-    """Return the key of all skus that differ only in case or spaces."""
+    """Return the key shared by all skus that differ only in case or spaces."""
     if sku.isascii():
         return "".join(sku.split()).lower()
     return "".join(unicodedata.normalize("NFC", sku).split()).casefold()
@@ -39,23 +39,23 @@ class Content:
     """The content of a row, which is what is bought, as its run resolved it."""
 
     prompt: str
-    #: The environment's ID for it; as written where its offer is unknown.
+    #: The environment's ID of the category; as written where the offer is unknown.
     category: str
     #: Option name to value, sorted by name, in the offered spelling.
     selections: Mapping[str, str]
-    #: As the service lists it, or as written where it lists none. None: the service chooses.
+    #: The model as the service lists it, or as written where it lists none. None if the service chooses.
     model: str | None = None
     #: The SHA-256 of the picture that guides the pattern.
     reference: str | None = None
     #: What is done to the pattern, in order.
     refinements: tuple[Refinement, ...] = ()
-    #: The chosen take of the pattern; None: the first.
+    #: The chosen take of the pattern; None for the first.
     take: int | None = None
     #: The category's name in the offer; None where no offer was read.
     category_name: str | None = None
     #: Whether category and options were looked up in an offer.
     is_checked: bool = False
-    #: The keys of the selections, where folded ones would stand for two values of the offer.
+    #: The keys of the selections, where folded keys would stand for two values of the offer.
     exact_keys: Mapping[str, str] | None = None
 
     @property
@@ -77,13 +77,13 @@ class Content:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Content:
-        """Return what `as_json` returned."""
+        """Return the content that `as_json` was called on."""
         fields = {name: record[name] for name in cls.__slots__ if name in record}
         refinements = tuple(Refinement(*refinement) for refinement in record.get("refinements", ()))
         return cls(**fields | {"refinements": refinements})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content as JSON; what a row does not name is left out."""
+        """Return the content as a JSON object, without what a row does not name."""
         refinements = [[refinement.operation, refinement.parameters] for refinement in self.refinements]
         fields = {name: getattr(self, name) for name in Content.__slots__} | {"refinements": refinements}
         always = ("prompt", "category", "selections")
@@ -102,7 +102,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Content):
-    """A row of a catalog that passed `check_catalog`; a row that cannot be bought as it is never becomes a Row."""
+    """A row of a catalog that passed `check_catalog`; one that cannot be bought as it is never becomes a Row."""
 
     #: The row number that a spreadsheet shows; the header is 1.
     line: int
@@ -111,7 +111,7 @@ class Row(Content):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a sheet: its row, or why it is refused."""
+    """One line of a sheet: its row, or the problems for which it is refused."""
 
     #: The row number that a spreadsheet shows; the header is 1.
     line: int
@@ -125,7 +125,7 @@ class RowRecord(NamedTuple):
     """One row of a run as the ledger keeps it."""
 
     line: int
-    #: Empty where the row has none.
+    #: The sku; empty where the row has none.
     sku: str
     #: JSON of what was understood of it, or of why it was refused.
     row: str

@@ -1,4 +1,4 @@
-"""Decide which take of a pattern its rows are built on, and which takes are to be made. Pure functions.
+"""Decides which take of a pattern its rows are built on, and which takes are to be made, in pure functions.
 
 A pattern's takes are numbered from 1. A decision is about a take, and so about all rows that share the pattern; only
 the latest decision about a take counts.
@@ -17,11 +17,11 @@ class Take:
     """A take of a pattern that was requested."""
 
     number: int
-    #: Of the last attempt at it.
+    #: The state of the last attempt at it.
     state: AttemptState
     #: The latest decision about it.
     verdict: Decided | None = None
-    #: The place of that decision in the ledger; 0: there is none.
+    #: The place of that decision in the ledger; 0 if there is none.
     sequence: int = 0
 
     @property
@@ -57,7 +57,7 @@ def choose_take(takes: Sequence[Take]) -> int | RowStatus:
 def takes_to_make(takes: Sequence[Take], count: int) -> tuple[int, ...]:
     """Return the takes to choose from: those that exist, and those that are missing of the `count` to be made.
 
-    Only an `again` has another take made. So the same command asked once more buys nothing, whichever takes were
+    Only an `again` has another take made. So the same command given once more buys nothing, whichever takes were
     rejected since; and where one was picked, or all were rejected, nothing is to be made.
     """
     if _last_pick(takes) is not None or choose_take(takes) is RowStatus.DISCARDED:
@@ -70,10 +70,10 @@ def takes_to_make(takes: Sequence[Take], count: int) -> tuple[int, ...]:
 
 
 def needs_again(takes: Sequence[Take], *, more: bool = False) -> int | None:
-    """Return the take against which a remake records an `again`, the highest that was made; None: it records none.
+    """Return the take against which a remake records an `again`, the highest one made; None if it records none.
 
     Without `more`, a pattern that was remade before is remade again only once its newer takes have been rejected. What
-    is still being made is resumed first. So the same remake twice, or after a crash, counts once.
+    is still being made is resumed first. So the same remake counts once when it is repeated, also after a crash.
     """
     made = [take for take in takes if take.is_made]
     last_again = _last_again(takes)
@@ -96,5 +96,5 @@ def _last_pick(takes: Sequence[Take]) -> int | None:
 
 
 def _last_again(takes: Sequence[Take]) -> int:
-    """Return the highest take against which another one was asked for; 0: there is none."""
+    """Return the highest take whose latest decision is `again`; 0 if there is none."""
     return max((take.number for take in takes if take.verdict is Decided.AGAIN), default=0)

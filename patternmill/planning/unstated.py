@@ -26,7 +26,7 @@ class Unstated(BaseModel):
     refine: Mapping[str, OperationPath] = _PATHS
     #: The field for the pattern that a refinement changes.
     pattern: Name = "patternId"
-    #: The service's names of fields of refinements, by ours where they differ.
+    #: The service's names for the fields of refinements that differ from ours, under our names.
     fields: Mapping[str, Name] = {}
     #: The operation that uploads a picture, and the field with its bytes in base64.
     upload: OperationPath = "references/create"
@@ -38,11 +38,11 @@ class Unstated(BaseModel):
     lookup: OperationPath | None = None
     #: Uploads and refinements recognise a request ID that they have had before, so that they may be sent again.
     repeatable: bool = False
-    #: Operations that a person vouches for; nobody asks whether the service has them.
+    #: Operations that a person vouches for, so that the service is not asked whether it has them.
     known: frozenset[str] = frozenset()
 
     def operations(self, stages: Collection[Stage], refinements: Iterable[str]) -> list[str]:
-        """Return what makes references and these refinements, as the service calls it."""
+        """Return the operations that make references and these refinements, by the service's names."""
         upload = [self.upload] if Stage.REFERENCE in stages else []
         return [*upload, *(self.refine[operation] for operation in refinements)]
 
