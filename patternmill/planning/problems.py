@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class RowCode(StrEnum):
-    """The reason why one row is refused while others are made. Values are stable: they are the `error_code` of results."""
+    """The reason why one row is refused while others are made. Values are stable: results have them in `error_code`."""
 
     SURPLUS_CELLS = "surplus_cells"
     MISSING_CELLS = "missing_cells"

@@ -1,4 +1,4 @@
-"""Reads the sheet of a catalog: its rows, which column is what, and what a mapping says of both."""
+"""Reads the sheet of a catalog: its rows, the meaning of its columns, and what a mapping says of both."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from patternmill.text import shown
 
 @dataclass(frozen=True)
 class Catalog:
-    """A sheet of which it is known which column is what."""
+    """A sheet together with the meaning of its columns."""
 
     sheet: Sheet
     columns: Columns
     mapping: SheetMapping
 
     def texts_in(self, column: int | None) -> frozenset[str]:
-        """Return what the rows have in a column, tidied; blank cells are not in it."""
+        """Return the different texts of a column, tidied and without blank cells."""
         cells = () if column is None else self.sheet.column(column).unique()
         return frozenset(tidy(cell) for cell in cells if not is_blank(cell))
 
@@ -43,9 +43,9 @@ def read_catalog(
     *,
     empty: bool = False,
 ) -> Catalog:
-    """Return the catalog in a file's bytes; `limits`: None for bytes that were accepted before.
+    """Return the catalog in a file's bytes; `limits` is None for bytes that were accepted before.
 
-    `empty`: a header without rows is accepted. Raises InputRefused with one of the codes of FileCode.
+    `empty`: whether a header without rows is accepted. Raises InputRefused with one of the codes of FileCode.
     """
     sheet = parse_sheet(raw, name, mapping.score, mapping.reading, limits)
     is_results_file = is_results_header(sheet.header)
@@ -67,7 +67,7 @@ def read_catalog(
 
 
 def own_cells(catalog: Catalog) -> pd.DataFrame:
-    """Return the person's own columns under their names, by row number; behind them what rows have too many."""
+    """Return the person's own columns under their names, by row number, followed by the surplus cells of rows."""
     sheet, kept = catalog.sheet, catalog.columns.kept
     header = catalog.mapping.repeated(sheet.header)
     surplus = pd.DataFrame.from_dict(dict(sheet.surplus), orient="index", dtype=object)
@@ -80,14 +80,14 @@ def own_cells(catalog: Catalog) -> pd.DataFrame:
 
 
 def _restored(sheet: Sheet) -> Sheet:
-    """Return a results file's sheet as it was before its cells were kept from being run as formulas."""
+    """Return a results file's sheet as it was before its cells were defused."""
     rows = sheet.rows.map(restore)
     surplus = {number: tuple(map(restore, cells)) for number, cells in sheet.surplus.items()}
     return replace(sheet, header=tuple(map(restore, sheet.header)), rows=rows, surplus=surplus)
 
 
 def _with_surplus(sheet: Sheet, columns: Columns) -> Sheet:
-    """Return a results file's sheet in which the cells that a row had too many are such again."""
+    """Return a results file's sheet in which the cells of its surplus columns are surplus cells of their rows again."""
     surplus = dict(sheet.surplus)
     for number, *cells in sheet.rows[list(columns.surplus)].itertuples(name=None) if columns.surplus else ():
         while cells and not cells[-1].strip():
@@ -98,7 +98,7 @@ def _with_surplus(sheet: Sheet, columns: Columns) -> Sheet:
 
 
 def _refuse_reserved(sheet: Sheet, columns: Columns) -> None:
-    """Refuse a file that is no results file and has text in a result column: that would be lost."""
+    """Refuse a file that is no results file and has text in a result column, as the text would be lost."""
     for position in columns.results:
         if sheet.column(position).str.strip().ne("").any():
             raise refusal(

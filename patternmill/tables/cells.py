@@ -15,9 +15,9 @@ from patternmill.planning.refinements import Refinement, read_refinement
 from patternmill.planning.rows import is_blank, tidy
 from patternmill.text import UNSAFE, shown
 
-#: In every language; without the signs at its end it may be a hashtag.
+#: The errors of spreadsheets, in every language; without the sign at the end it may be a hashtag.
 _ERRORS = re.compile(r"#[¡¿]?[A-ZÀ-ÖØ-Þ]{3,}(?:/0)?[!?]|#[A-Z]/[A-Z]!?|#NV|#GETTING_DATA")
-#: LibreOffice's, and what is shown where a column is too narrow.
+#: The errors of LibreOffice, and what is shown where a column is too narrow.
 _CODED = re.compile(r"Err:[1-9]\d\d|#{3,}")
 #: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
 _SHORTENED = re.compile(r"\d(?:[.,\u066b]\d+)?E\+\d{2,3}")
@@ -26,9 +26,9 @@ _QUOTED = re.compile(r'="((?:[^"]|"")*)"')
 #: What a program leaves of a character that it could not read.
 _LOST = "\ufffd"
 
-#: In characters; the interface names no bound.
+#: The longest prompt, in characters; the interface names no limit.
 PROMPT_LIMIT = 4000
-#: In characters, of what is looked at as a placeholder.
+#: The longest text that may be a placeholder, in characters.
 LONGEST_PLACEHOLDER = 30
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -37,7 +37,7 @@ def _phrases(text: str) -> frozenset[str]:
     return frozenset(" ".join(phrase.split()) for phrase in text.split(","))
 
 
-#: Nobody pays for a picture of these words.
+#: What people write for "still to be done"; nobody pays for a picture of these words.
 _TO_DO = _phrases(
     """tba, tbc, tbd, t b d, todo, to do, fixme, xxx, wip, pending, placeholder, dummy, to be done, to be decided,
     to be defined, to be determined, to be confirmed, to be announced, to be added, to follow, coming soon, lorem ipsum,
@@ -61,7 +61,7 @@ _DITTO_MARKS = re.compile(r"[-\s]*(?:[\"\u2033\u3003]|''|,,)+[-\s]*")
 
 
 def error_problem(column: str, cell: str) -> Problem | None:
-    """Return the fault of what a program put in place of the text: an error, a formula, signs of another encoding."""
+    """Return the fault of a cell whose text a program replaced: an error, a formula, signs of another encoding."""
     text = cell.strip()
     if not text.isascii() and (misread := _misread_problem(column, text)):
         return misread
@@ -80,7 +80,7 @@ def error_problem(column: str, cell: str) -> Problem | None:
 
 
 def _misread_problem(column: str, text: str) -> Problem | None:
-    """Return the fault of UTF-8 that a program read as Windows-1252, or could not read, and saved like that."""
+    """Return the fault of UTF-8 that a program read as Windows-1252, or could not read, and then saved."""
     try:
         meant = text.encode("cp1252").decode()
     except UnicodeError:
@@ -94,7 +94,7 @@ def _misread_problem(column: str, text: str) -> Problem | None:
 
 
 def unfit_problem(column: str, cell: str) -> Problem | None:
-    """Return the fault of a name with what is never written on purpose: an error, signs that cannot be seen."""
+    """Return the fault of a name that holds what nobody writes on purpose: an error, or invisible signs."""
     if error := error_problem(column, cell):
         return error
     if (cell.isascii() and cell.isprintable()) or not UNSAFE.search(cell.strip(" \t\r\n")):
@@ -106,7 +106,7 @@ def unfit_problem(column: str, cell: str) -> Problem | None:
 
 
 def sku_problem(column: str, cell: str) -> Problem | None:
-    """Return the fault of a sku: blank, unfit, or a number as a spreadsheet shows a longer one."""
+    """Return the fault of a sku that is blank, unfit, or a longer number as a spreadsheet shortens it."""
     sku = tidy(cell)
     if is_blank(sku):
         return Problem(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")
@@ -164,7 +164,7 @@ def did_you_mean(nearest: str | None, otherwise: str) -> str:
 
 
 def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Nearest) -> Problem:
-    """Return why a category or a model (`noun`) is none that is offered, or could be several."""
+    """Return the problem of a category or a model (`noun`) that is not offered, or could be one of several."""
     matches, every = offer.find(text), offer.categories or ()
     if matches:
         ids = tuple(match.id for match in matches)
@@ -179,7 +179,7 @@ def unknown_name(offer: Offer, column: str, text: str, noun: str, nearest: Neare
 
 
 class ExtraCells:
-    """Reads single cells of these columns: each is what the row asks for, what is wrong with it, or blank (None)."""
+    """Reads single cells: each gives what the row asks for, or what is wrong with it, or None if it is blank."""
 
     def __init__(self, extras: Extras) -> None:
         self._extras, self._nearest = extras, Nearest()
@@ -199,7 +199,7 @@ class ExtraCells:
         )
 
     def reference(self, column: str, cell: str) -> str | Problem | None:
-        """Return the picture's SHA-256."""
+        """Return the SHA-256 of the picture that the cell names."""
         if is_blank(cell):
             return None
         text = tidy(cell)

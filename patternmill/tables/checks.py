@@ -1,4 +1,4 @@
-"""Every fault of every row in one pass, and the rows that are fit to be bought."""
+"""Finds every fault of every row in one pass, and the rows that are fit to be bought."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from patternmill.tables.columns import column_letter
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
-#: The columns of the frame of rows: the fields of a Row but for its line, in their order behind the sku.
+#: The columns of the frame of rows: the sku, then the fields of a Row's content in their order.
 ROW_COLUMNS = ("sku", *Content.__slots__)
-#: The columns of the frame of problems; `row` as a spreadsheet numbers it.
+#: The columns of the frame of problems; `row` is the number that a spreadsheet shows.
 PROBLEM_COLUMNS = ("row", "sku", "column", "code", "message", "remedy", "value", "suggestion", "offered")
-#: What separates the cells of a text file, for people.
+#: The names that people give to the separators of cells in a text file.
 _SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _REPEATED = (
     "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku of its"
@@ -40,7 +40,7 @@ _REPEATED = (
 )
 _OF_SHAPE = (RowCode.SURPLUS_CELLS, RowCode.MISSING_CELLS)
 
-#: What is wrong with rows, by their numbers; a row may have several.
+#: Row numbers with what is wrong with each row, which may have several faults.
 Faults = Iterable[tuple[int, Problem]]
 
 
@@ -49,11 +49,11 @@ class Checked:
     """A catalog's sheet after checking."""
 
     catalog: Catalog
-    #: The rows that are fit, by row number; ROW_COLUMNS.
+    #: The rows that are fit, by row number; its columns are ROW_COLUMNS.
     rows: pd.DataFrame = field(repr=False)
-    #: One line a fault, in the order of the rows; PROBLEM_COLUMNS.
+    #: One line per fault, in the order of the rows; its columns are PROBLEM_COLUMNS.
     problems: pd.DataFrame = field(repr=False)
-    #: In sentences: how it was read, and what could not be checked.
+    #: Sentences on how the sheet was read, and on what could not be checked.
     notes: tuple[str, ...] = ()
     offer: Offer | None = None
     extras: Extras = field(default_factory=Extras)
@@ -77,7 +77,7 @@ class Checked:
         for row, sku, column, code, *rest in self.problems.itertuples(index=False, name=None):
             problems[row].append(Problem(column, RowCode(code), *rest).at(row, sku))
         sku_column = self.catalog.columns.header[self.catalog.columns.sku]
-        # Of a fit row there are none.
+        # A fit row has no problems, so its sku is always readable.
         of_sku = self.problems["column"].eq(sku_column) & self.problems["code"].ne(
             RowCode.DUPLICATE_SKU.value
         )
@@ -136,7 +136,7 @@ class _Check:
         return Checked(self._catalog, rows, problems, notes, self._offer, self._extras)
 
     def _problems(self, chosen: pd.DataFrame, extras: pd.DataFrame, odd_prompts: pd.Index) -> pd.DataFrame:
-        """Return what is wrong, in the order of the rows, but for what follows from other faults of the row."""
+        """Return what is wrong, in the order of the rows, without what follows from other faults of a row."""
         columns, header = self._columns, self._header
         prompts = self._rows[columns.prompt]
         length = prompts.str.len()
@@ -154,14 +154,14 @@ class _Check:
         skus = self._skus.to_dict() if faults else {}
         problems = _problem_frame(fault.at(row, skus[row] or None) for row, fault in faults)
         row, column, code = (problems[name] for name in ("row", "column", "code"))
-        # A row of another shape whose sku cannot be read may be about any.
+        # The fault of the sku stays: a misshapen row whose sku cannot be read may be about any sku.
         is_of_sku = column.eq(header[columns.sku]) & code.ne(RowCode.EMPTY_SKU)
         is_misfit = row.isin(row[code.isin(_OF_SHAPE)])
         problems = problems[~is_misfit | code.isin((*_OF_SHAPE, RowCode.NOT_TEXT)) | is_of_sku]
         return self._own(problems) if self._sheet.unfit else problems
 
     def _own(self, problems: pd.DataFrame) -> pd.DataFrame:
-        """Return problems without those that follow from a cell that is no text."""
+        """Return the problems without those that only follow from a cell that is no text."""
         options = {self._header[at]: offer_key(name) for at, name in self._columns.options.items()}
         fields = problems[["row", "column", "code", "value"]].itertuples(index=False, name=None)
         places = pd.Series(
@@ -211,7 +211,7 @@ class _Check:
                 yield row, Problem(self._header[at], RowCode.NOT_TEXT, *fault)
 
     def _repeated_skus(self, unfit: pd.Index) -> Faults:
-        """Yield every row of each sku that several rows have: which of them is meant is not known."""
+        """Yield every row of each sku that several rows have, as nobody knows which of them is meant."""
         keys = self._skus.map(sku_key)
         keys = keys[keys.duplicated(keep=False) & keys.ne("")]
         column = self._header[self._columns.sku]
@@ -234,7 +234,7 @@ class _Check:
         return joined.set_axis(cells.index)[list(Chosen._fields)]
 
     def _extra_cells(self) -> pd.DataFrame:
-        """Return by its position each column with models, references or refinements as it is read."""
+        """Return the columns with models, references or refinements as they are read, by their positions."""
         columns, cells = self._columns, ExtraCells(self._extras)
         reads: dict[int | None, Callable[[str, str], Any]] = {
             columns.named.get("model"): cells.model,
@@ -248,14 +248,14 @@ class _Check:
 
 
 def _problem_frame(faults: Iterable[Problem]) -> pd.DataFrame:
-    """Return faults, each of its row, as a frame in the order of the rows; those of a row stay in theirs."""
+    """Return faults as a frame in the order of the rows; the faults of one row stay in the order given."""
     lines = [(fault.line, *(getattr(fault, name) for name in PROBLEM_COLUMNS[1:])) for fault in faults]
     frame = pd.DataFrame(lines, columns=list(PROBLEM_COLUMNS), dtype=object)
     frame["code"] = frame["code"].map(str).astype(object)
     return frame.astype({"row": "int64"}).sort_values("row", kind="stable", ignore_index=True)
 
 
-# --- texts: a look at all, a close one at the few that are odd
+# --- texts: a quick look at all of them, a close one at the few that are odd
 
 
 def _is_odd(texts: pd.Series) -> pd.Series:

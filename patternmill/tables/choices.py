@@ -1,4 +1,4 @@
-"""Matches what rows choose to the offer: each combination of category and options is resolved once."""
+"""Matches what rows choose with the offer, resolving each combination of category and options once."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from patternmill.tables.mapping import SheetMapping
 from patternmill.tables.trade_words import names_option, same_word
 from patternmill.text import plain, shown
 
-#: In place of an option's name.
+#: The word that stands in place of an option's name.
 ANY = ANY_OPTION.removeprefix(OPTION_PREFIX)
 _BETWEEN = re.compile(r"\s*[/,;|+\n]\s*")
-#: What a column of selections in JSON may be called by mistake.
+#: Names that a column of selections in JSON may be given by mistake.
 _NEAR_SELECTIONS = frozenset({"selection", "option", "options", "choice", "choices"})
 _CALLED_OPTION = re.compile(r"\b(?:options?|opts?)\b[ :.]*", re.IGNORECASE)
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 
 
 class Chosen(NamedTuple):
-    """The choice of all rows with one combination of cells."""
+    """The choice of all rows that have one combination of cells."""
 
-    #: The ID of the category; the text, where it is not known.
+    #: The ID of the category, or its text where the category is not known.
     category: str
-    #: In the offered spelling, sorted by name.
+    #: Options with their values in the offered spelling, sorted by name.
     selections: Mapping[str, str]
-    #: As the offer has it; None where the category is not known.
+    #: The category's name in the offer; None where the category is not known.
     category_name: str | None
     #: Whether category and options were looked up in an offer.
     is_checked: bool
-    #: The keys of the selections, where folded ones would stand for two values of the offer.
+    #: The keys of the selections, where folded keys would stand for two values of the offer.
     exact_keys: Mapping[str, str] | None
     problems: tuple[Problem, ...]
-    #: Positions of the columns of options that are required and not chosen; -1 for one that the sheet does not have.
+    #: The positions of the columns of required options that are not chosen; -1 where the sheet has no such column.
     missing: tuple[int, ...] = ()
 
 
@@ -54,7 +54,7 @@ class _Choice(NamedTuple):
 
 
 class ChoiceResolver:
-    """Resolves the cells that choose, of one sheet."""
+    """Resolves the cells of one sheet that choose a category or options."""
 
     def __init__(self, columns: Columns, mapping: SheetMapping, offer: Offer | None) -> None:
         self._columns, self._word, self._offer = columns, mapping.word, offer
@@ -71,7 +71,7 @@ class ChoiceResolver:
         written = list(self._written(cells, category, is_known=unknown is None))
         choices = [choice for choice in written if isinstance(choice, _Choice)]
         problems = [fault for fault in written if isinstance(fault, Problem)]
-        # What a cell cannot say is not missing as well.
+        # A cell that cannot be read is one fault; its options are not reported as missing too.
         is_malformed = any(problem.code is RowCode.MALFORMED_SELECTIONS for problem in problems)
         selections, mismatches = self._selections(choices, category)
         are_lookalikes = unknown is None and bool(self._lookalikes.positions)
@@ -160,7 +160,7 @@ class ChoiceResolver:
     def _match(
         self, column: str, name: str, value: str, category: Category | None
     ) -> tuple[str, str] | Problem:
-        """Return option and value in the offered spelling, or what is wrong with them."""
+        """Return the option and the value in the offered spelling, or what is wrong with them."""
         if category is None or category.options is None:
             return normalised(name), normalised(value)
         match = category.find_option(name)
@@ -186,7 +186,7 @@ class ChoiceResolver:
     def _missing(
         self, choices: Iterable[_Choice], category: Category | None, elsewhere: Collection[str | None]
     ) -> Iterator[tuple[int, Problem]]:
-        """Yield required options without a cell, and their columns. One that was chosen wrongly is not missing too."""
+        """Yield required options without a cell, and their columns. One that was chosen wrongly is not missing."""
         if category is None:
             return
         written = {offer_key(choice.option) for choice in choices}
@@ -201,7 +201,7 @@ class ChoiceResolver:
             yield position, Problem(None, RowCode.MISSING_OPTION, message, remedy, option.name, only, values)
 
     def _place_of(self, category: Category, option: Option) -> tuple[int, str]:
-        """Return the column in which a row of the category chooses the option, and how it does."""
+        """Return the column in which a row of the category chooses the option, and what to write there."""
         if (position := self._columns.named.get("selections")) is not None:
             return position, f"write {shown(option.name)} into the selections"
         for position, name in self._columns.options.items():
@@ -212,7 +212,7 @@ class ChoiceResolver:
 
 
 class _Lookalikes:
-    """The carried columns that are called like options, and would be ignored in silence."""
+    """The carried columns that are named like options and would be ignored silently."""
 
     def __init__(self, columns: Columns, mapping: SheetMapping, offer: Offer | None) -> None:
         self._header = columns.header
@@ -221,7 +221,7 @@ class _Lookalikes:
         self._json = [at for at in carried if header_key(columns.header[at]) in _NEAR_SELECTIONS]
         self._common = [at for at in carried if names_option(columns.header[at])]
         offered = (offer.categories if offer and carried else None) or ()
-        #: By category ID: the columns that are called like options of it, and like which.
+        #: For each category ID, the columns that are named like options of it, with those options.
         self._by_category = {
             category.id: {
                 at: options for at in carried if (options := options_called(category, columns.header[at]))
@@ -235,7 +235,7 @@ class _Lookalikes:
     def misplaced(
         self, cells: Mapping[int, str], category: Category | None, choices: Iterable[_Choice]
     ) -> list[tuple[str | None, Problem]]:
-        """Return options in carried columns that the row chooses nowhere else: names where known, and problems."""
+        """Return options in carried columns that the row chooses nowhere else: their names if known, and problems."""
         if category is None or category.options is None:
             what = "the options are not known"
             filled = (at for at in self._common if not is_blank(cells[at]))
@@ -265,12 +265,12 @@ class _Lookalikes:
 
 
 def parts_of(cell: str) -> list[str]:
-    """Return the values of a cell that holds those of several options: `50x50 / linen`."""
+    """Return the values of a cell that holds values of several options: `50x50 / linen`."""
     return [part for part in _BETWEEN.split(cell.strip()) if part]
 
 
 def options_called(category: Category, header: str) -> tuple[Option, ...]:
-    """Return the options of a category that the trade may call this."""
+    """Return the options of a category that the trade may call by this name."""
     name = _CALLED_OPTION.sub("", header)
     return tuple(
         option
@@ -280,7 +280,7 @@ def options_called(category: Category, header: str) -> tuple[Option, ...]:
 
 
 def _option_of(column: str, value: str, category: Category | None) -> _Choice | Problem:
-    """Return the choice of the one option of the category that offers the value."""
+    """Return the choice of the only option of the category that offers the value, or why there is none."""
     if category is None or category.options is None:
         message = f"the options are not known, so that {shown(value)} could be any"
         return Problem(column, RowCode.AMBIGUOUS_OPTION, message, "name the option: `option:size`", value)

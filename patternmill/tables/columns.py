@@ -12,24 +12,24 @@ from patternmill.reading import FileCode, refusal
 from patternmill.text import UNSAFE, plural, shown
 
 NEEDED = ("sku", "prompt", "category")
-#: Alone they make no catalog: other tables have columns of these names too.
+#: Columns that alone do not make a catalog: other tables have columns of these names too.
 OPTIONAL = ("reference", "model")
 #: The columns that a run adds to the input's. The last has the run's ID: a file that has it is a results file.
 RUN_COLUMN = "run"
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error", RUN_COLUMN)
-#: Empty in a results file: what a person writes there is a decision on the row's pattern.
+#: Columns that are empty in a results file: what a person writes there is a decision on the row's pattern.
 DECISION_COLUMNS = ("decision", "note")
-#: What a catalog's sheet has besides, for people to read.
+#: Further columns of a catalog's sheet, for people to read.
 SHEET_COLUMNS = ("picture_url", "decided", "since")
 OPTION_PREFIX, REFINE_PREFIX = "option:", "refine:"
-#: In a results file: the cells that a row had beyond its header.
+#: The prefix of the columns of a results file with the cells that rows had beyond their header.
 SURPLUS_PREFIX = "surplus:"
-#: A remark: carried through to the results, never taken for an option.
+#: The prefix of a remark: carried through to the results, never taken for an option.
 NOTE_PREFIX = "note:"
 #: A column whose cells choose whatever option of the row's category offers them; there may be several.
 ANY_OPTION = f"{OPTION_PREFIX}*"
 _PREFIXES = (OPTION_PREFIX, REFINE_PREFIX, NOTE_PREFIX)
-#: Also where the colon is forgotten: a column that is only carried would leave the pattern as it is.
+#: Matches also without the colon: a column that was only carried would leave the pattern as it is.
 _NAMES_REFINEMENT = re.compile(r"refine(?![a-z])")
 _EXAMPLE = (
     "The first row names them: sku, prompt, category, and option:<name> for each option, or selections."
@@ -40,13 +40,13 @@ _EXAMPLE = (
 class Columns:
     """The columns of a catalog by their positions in a sheet, from 0."""
 
-    #: As the sheet has it.
+    #: The header as the sheet has it.
     header: tuple[str, ...]
     #: `sku`, `prompt`, `category`; `selections`, `model` and `reference` where there are such columns.
     named: Mapping[str, int]
-    #: The option's name as written, of each `option:<name>`.
+    #: The name of the option, as written, of each column `option:<name>`.
     options: Mapping[int, str] = field(default_factory=dict)
-    #: Each operation, in the order in which they are applied: the sheet's.
+    #: The operation of each column `refine:<operation>`; they are applied in the order of the sheet.
     refinements: Mapping[int, str] = field(default_factory=dict)
     #: The result columns of an earlier run: not carried, since they are written anew.
     results: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Columns:
     carried: tuple[int, ...] = ()
     #: The column of a results file that names its run; None in any other file.
     run: int | None = None
-    #: The columns of a results file with the cells that rows had beyond their header; they are among the results.
+    #: The columns of a results file with the cells that rows had beyond their header; `results` has them too.
     surplus: tuple[int, ...] = ()
 
     @property
@@ -71,7 +71,7 @@ class Columns:
 
     @property
     def choices(self) -> tuple[int, ...]:
-        """Return the columns in which a row's choices are written: the one with JSON, or those of options."""
+        """Return the columns in which a row's choices are written: the one of JSON, or those of options."""
         selections = self.named.get("selections")
         return tuple(self.options) if selections is None else (selections,)
 
@@ -89,7 +89,7 @@ class Columns:
 def read_columns(header: tuple[str, ...], names: Sequence[str], sheet: str) -> Columns:
     """Return the columns; `names` is the header in the words of the mapping, `sheet` the file's name for messages.
 
-    Raises InputRefused when a needed column is missing, double, contradictory or not to be read.
+    Raises InputRefused when a needed column is missing, and when one is double, contradictory or unreadable.
     """
     keys = [column_place(header_key(name)) for name in names]
     _refuse_duplicates(names, sheet)
@@ -124,7 +124,7 @@ def read_columns(header: tuple[str, ...], names: Sequence[str], sheet: str) -> C
 
 
 def header_key(text: str) -> str:
-    """Return what headers share that differ in case, in spaces, or in what nobody sees."""
+    """Return the key shared by headers that differ only in case, in spaces, or in what nobody sees."""
     visible = UNSAFE.sub("", " ".join(unicodedata.normalize("NFC", text).split()))
     folded = " ".join(visible.split()).casefold()
     prefix, colon, name = folded.partition(":")
@@ -133,12 +133,12 @@ def header_key(text: str) -> str:
 
 
 def column_place(key: str) -> str:
-    """Return what only one column may be: a category is written by name or by ID."""
+    """Return the place that only one column may take: a category is written by name or by ID."""
     return "category" if key == "category_id" else key
 
 
 def missing_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that every catalog has to have and that are not among these."""
+    """Return the columns that every catalog must have and that are not among these names."""
     places = {column_place(header_key(name)) for name in names}
     return tuple(name for name in NEEDED if name not in places)
 
@@ -157,12 +157,12 @@ def is_results_header(header: Iterable[str]) -> bool:
 
 
 def run_cell(run_id: str, sequence: int) -> str:
-    """Return what a file has in its column `run`: RUN, or RUN@SEQUENCE as of a decision of its catalog."""
+    """Return what a file has in its column `run`: RUN, or RUN@SEQUENCE where its catalog had a decision before."""
     return f"{run_id}@{sequence}" if sequence else run_id
 
 
 def read_run_cell(text: str) -> tuple[str, int]:
-    """Return the run, and the place in the ledger of the last decision before the file was written; 0: of none."""
+    """Return the run, and the place in the ledger of the last decision before the file was written; 0 for none."""
     run_id, _, sequence = text.strip().partition("@")
     return run_id, int(sequence) if sequence.isdecimal() and len(sequence) < 19 else 0
 
@@ -177,7 +177,7 @@ def column_letter(position: int) -> str:
 
 
 def _results(keys: Sequence[str]) -> tuple[int, ...]:
-    """Return the columns that a run adds; those that a sheet may have too are its own right of its column `status`."""
+    """Return the columns that a run adds. Names that a sheet may have itself count only right of its `status`."""
     own: tuple[str, ...] = RESULT_COLUMNS
     if RUN_COLUMN in keys:
         own = (*RESULT_COLUMNS, *DECISION_COLUMNS, *SHEET_COLUMNS)

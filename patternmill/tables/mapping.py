@@ -1,4 +1,4 @@
-"""The mapping of a catalog's sheets: `NAME.mapping.toml`, which a person can read, and which `check` adds to."""
+"""The mapping of a catalog's sheets: the file `NAME.mapping.toml`, which people can read and `check` adds to."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from patternmill.text import UNSAFE, plain, shown
 
 #: The name in a run's options under which the layout of its input is on record.
 READING = "reading"
-#: The formats of workbooks, as they are on record there.
+#: The formats of workbooks, as the layout on record names them.
 WORKBOOK_FORMATS = ("Excel workbook", "OpenDocument spreadsheet")
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 #: The name in a run's options under which the mapping is on record.
 MAPPING = "mapping"
-#: A column that a person saw and that chooses nothing: carried through to the results.
+#: The target of a column that a person saw and that chooses nothing: it is carried through to the results.
 NOTE = "note"
-#: Any option of the row's category that offers the cell's value.
+#: The target of a column that chooses any option of the row's category that offers the cell's value.
 OPTION = "option"
-#: Numbers in the column of skus are taken as their program shows them.
+#: The choice to take numbers in the column of skus as their program shows them.
 AS_SHOWN: Literal["as shown"] = "as shown"
 _SINGLE = ("sku", "prompt", "category", "category_id", "selections", "model", "reference")
 _TARGETS = "sku, prompt, category, option:<name>, option, selections, model, reference, refine:<step> or note"
@@ -60,12 +60,12 @@ class SheetLayout:
 
     #: What the file is, as people call it: `CSV`, `Excel workbook`.
     format: str
-    #: Of its bytes, in hexadecimal.
+    #: The digest of its bytes, in hexadecimal.
     sha256: str
-    #: Of text files.
+    #: Set for text files only.
     encoding: str | None = None
     delimiter: str | None = None
-    #: Of workbooks.
+    #: Set for workbooks only.
     worksheet: str | None = None
     header_row: int | None = None
 
@@ -85,7 +85,7 @@ class SheetLayout:
 
     @property
     def is_usual(self) -> bool:
-        """Return whether it is CSV with commas and its header in the first row, of which nothing need be said."""
+        """Return whether it is CSV with commas and a header in the first row, so that nothing need be said of it."""
         return self.delimiter == "," and self.header_row == 1
 
     def on_record(self) -> dict[str, Any]:
@@ -94,18 +94,18 @@ class SheetLayout:
 
 
 class ReadingChoices(BaseModel):
-    """The part of a mapping that says how a file is read; else it is read as it shows itself."""
+    """The part of a mapping that says how a file is read; what it leaves out is found in the file itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    #: Of bytes that are neither UTF-8 nor UTF-16 with its mark.
+    #: The encoding of bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
     encoding: str | None = None
     delimiter: str | None = None
-    #: Of a workbook: the worksheet's name.
+    #: The name of the worksheet of a workbook.
     worksheet: str | None = None
     #: The number of the row that names the columns, as a spreadsheet shows it.
     header: int | None = Field(None, ge=1)
-    #: Of a workbook whose skus are numbers.
+    #: Set for a workbook whose skus are numbers.
     sku_numbers: Literal["as shown"] | None = None
 
 
@@ -120,10 +120,10 @@ class SheetMapping(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    #: By header: the column that it is, as inputs/README.md names it (`prompt`, `option:size`). Two headers may be one
-    #: column, of which a file has one.
+    #: The column that each header stands for, as inputs/README.md names it (`prompt`, `option:size`). Two headers may
+    #: stand for one column; a file has one of them.
     columns: dict[str, str] = {}
-    #: By a word of the sheet: the category or value of the offer.
+    #: The category or value of the offer that each word of the sheet stands for.
     values: dict[str, str] = {}
     reading: ReadingChoices = ReadingChoices()
 
@@ -147,7 +147,7 @@ class SheetMapping(BaseModel):
         return self.model_dump(exclude_defaults=True)
 
     def with_more(self, more: SheetMapping) -> SheetMapping:
-        """Return both, of which `more` counts where they differ, and says how the sheet is read."""
+        """Return both mappings as one; where they differ, and on how the sheet is read, `more` counts."""
         columns, values = self.columns | more.columns, self.values | more.values
         return SheetMapping(columns=columns, values=values, reading=more.reading)
 
@@ -160,7 +160,7 @@ class SheetMapping(BaseModel):
         return self.words.get(offer_key(text), text) if self.values else text
 
     def applied(self, header: Sequence[str]) -> tuple[str, ...]:
-        """Return the header as a catalog's own. The results in a results file stay what they are."""
+        """Return the header in a catalog's own names. The result columns of a results file stay what they are."""
         if not self.columns:
             return tuple(header)
         results = RESULT_COLUMNS if is_results_header(header) else ()
@@ -170,16 +170,16 @@ class SheetMapping(BaseModel):
         target = self.targets.get(header_key(cell))
         if target is None:
             return cell
-        # A note keeps its name; one that is a catalog's own would be read as that.
+        # The prefix keeps a note that has the name of a catalog's column from being read as that column.
         return {OPTION: ANY_OPTION, NOTE: NOTE_PREFIX + cell.strip()}.get(target, target)
 
     def score(self, cells: Sequence[str]) -> tuple[bool, int]:
-        """Return whether a row names all that a catalog needs, and how many columns, in its words or these."""
+        """Return whether a row names all columns that a catalog needs, and how many it names, in either's words."""
         keys = [header_key(cell) for cell in self.applied(cells)]
         return not missing_columns(keys), sum(map(is_catalog_column, keys))
 
     def repeated(self, header: Sequence[str]) -> tuple[str, ...]:
-        """Return the header as results have it: a remark that has the name of a result there is called a note."""
+        """Return the header as results have it, where a remark that has the name of a result is called a note."""
         both = zip(header, self.applied(header), strict=True)
         return tuple(name if header_key(cell) in RESULT_COLUMNS else cell for cell, name in both)
 
@@ -190,7 +190,7 @@ class SheetMapping(BaseModel):
         return f"Columns: {', '.join(pairs)}." if pairs else None
 
     def refuse_gone(self, header: Sequence[str], name: str) -> None:
-        """Raise InputRefused when a column that was confirmed is gone: its rows would be bought without it.
+        """Raise InputRefused when a confirmed column is gone, as rows would be bought without it.
 
         A file that has none of the confirmed columns is read under its own names.
         """
@@ -232,19 +232,19 @@ def _target(header: str, target: str) -> str:
 
 @dataclass(frozen=True)
 class MappingFile:
-    """A mapping, and where it lies or would lie."""
+    """A mapping, and the place where it is or would be."""
 
     place: Path
     mapping: SheetMapping = NO_MAPPING
 
     def with_entry(self, section: str, name: str, meaning: str | int) -> MappingFile:
-        """Return it with one entry more. Raises ConfigurationError for what cannot be."""
+        """Return it with one more entry. Raises ConfigurationError for an entry that is not valid."""
         record = self.mapping.model_dump(exclude_none=True)
         record[section][name] = meaning
         return replace(self, mapping=_checked(record, self.place))
 
     def text(self, before: str) -> str:
-        """Return the file with all entries: new ones at the end of their section, the rest as a person wrote it."""
+        """Return the file with all entries: new ones at the end of their sections, the rest as a person wrote it."""
         written, lines = tomllib.loads(before), before.splitlines()
         for section, entries in self.mapping.model_dump(exclude_none=True).items():
             new = [
@@ -276,7 +276,7 @@ def _add_lines(lines: list[str], section: str, new: Sequence[str]) -> None:
 def find_mapping(named: Path | None, source: str, home: Path, catalog: str, *, own_name: bool) -> MappingFile:
     """Return the first of the named file, the one beside the sheet, and the one in the home under the catalog's name.
 
-    Empty where there is none: with its place, which is beside the sheet where the catalog is named after it
+    Where there is none, it is empty, and its place is beside the sheet if the catalog is named after that
     (`own_name`). Raises ConfigurationError, also when two of them differ.
     """
     at_home = home / f"{catalog}{_SUFFIX}"
@@ -330,5 +330,5 @@ def mapping_line(key: str, value: str | int) -> str:
 
 
 def _quoted(text: str) -> str:
-    r"""Return the text as TOML has it, which in quotes is as JSON has it, but for what JSON leaves as it is."""
+    r"""Return the text quoted for TOML, which is as JSON quotes it except for DEL, which JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -16,7 +16,7 @@ _LONGEST_NAME = 20
 
 
 def chosen_categories(offer: Offer, names: Sequence[str], environment: str) -> tuple[Category, ...]:
-    """Return the categories of these names or IDs, in their order; without names all. Raises InputRefused."""
+    """Return the categories of these names or IDs, in their order, or all without names. Raises InputRefused."""
     if offer.categories is None:
         raise InputRefused(
             f"The categories of {environment} cannot be read.",

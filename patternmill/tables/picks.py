@@ -1,4 +1,4 @@
-"""The rows that a person picked in a sheet: sku and picked, and maybe quantity and note; what is wrong is named."""
+"""Reads the rows that a person picked in a sheet with the columns sku and picked, and maybe quantity and note."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _READ = (*_NEEDED, "quantity", "note", "product_id")
 
 @dataclass(frozen=True)
 class Pick:
-    """One row that a person picked; `place` is where, for messages."""
+    """One row that a person picked; `place` says where, for messages."""
 
     sku: str
     quantity: int
     place: str
     note: str | None = None
-    #: What the person looked at: the product that the file names for the row, or the pattern that it picks.
+    #: What the person looked at: the product that the file names for the row, or the pattern that the file picks.
     product_id: str | None = None
     take: ItemKey | None = None
 
 
 @dataclass(frozen=True)
 class Picks:
-    """The rows that were picked, the sheet that names them, and what of it cannot be read, a sentence each."""
+    """The rows that were picked, the sheet that names them, and a sentence on each row that cannot be read."""
 
     picks: tuple[Pick, ...]
     problems: tuple[str, ...] = ()
     file: str | None = None
-    #: What a person should know of the file, in sentences.
+    #: Sentences on what a person should know of the file.
     note: str = ""
-    #: Whether a person named the rows, in a file or one by one; else they are all that are picked.
+    #: Whether a person named the rows, in a file or one by one; otherwise they are all rows that are picked.
     are_named: bool = True
 
     @property
@@ -56,12 +56,12 @@ class Picks:
 
 
 def read_picks(path: Path, quantity: int) -> Picks:
-    """Read a sheet of picks; `quantity`: of rows that name none.
+    """Read a sheet of picks; `quantity` is that of rows that name none.
 
     Raises InputRefused for a sheet as a whole, and where nothing is picked.
     """
     name = plain(path.name, 200)
-    # What reads sheets takes a while to load.
+    # pandas takes a while to load.
     from patternmill.tables.sheet import parse_sheet
 
     sheet = parse_sheet(stable_bytes(path), name, _score)
@@ -95,7 +95,7 @@ def skus_picked(path: Path) -> tuple[str, ...]:
 
 
 def rows_refused(what: str, problems: Sequence[str], *, code: str, remedy: str) -> InputRefused:
-    """Return the refusal that names everything that is wrong, with its place."""
+    """Return the refusal that names everything that is wrong, each with its place."""
     lines = [f"  {text}" for text in problems[:_MOST_PROBLEMS]] + list(more(len(problems), _MOST_PROBLEMS))
     return InputRefused("\n".join([f"{what}:", *lines, ""]), code=code, remedy=remedy)
 

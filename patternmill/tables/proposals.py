@@ -1,6 +1,6 @@
-"""Proposes the lines that the mapping of a sheet lacks: what each column and each unknown word probably means.
+"""Proposes the lines that a sheet's mapping lacks: what each column and each unknown word probably means.
 
-A proposal decides nothing: a person confirms it, or says `--yes` to those that can mean nothing else.
+A proposal decides nothing: a person confirms it, or accepts with `--yes` those that can mean nothing else.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from patternmill.tables.trade_words import FEWEST_LETTERS, column_rank, is_alike
 from patternmill.text import plain
 
 _MOST_ROWS = 2_000
-#: With more unknown words the sheet is wrong as a whole.
+#: The most unknown words; a sheet with more of them is wrong as a whole.
 _MOST_WORDS = 500
 _SEVERAL_NAMES = re.compile(r"\s*[/&+,;|・]\s*|\s+(?:und|and|et|y|e|en|o|oder|ou|or)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Question:
-    """Asks for one line of a mapping."""
+    """A question to a person about one line of a mapping."""
 
     section: str
-    #: A header or a word of the sheet; or `sku`, `prompt`, `category`: then the choices are the headers.
+    #: A header or a word of the sheet; or one of `sku`, `prompt` and `category`, for which the choices are headers.
     name: str
-    #: What may be answered, each with an example where that helps to choose.
+    #: The choices, each with an example where that helps.
     choices: Mapping[str, str]
     suggestion: str | None = None
-    #: Nothing else can be meant.
+    #: Whether nothing but the suggestion can be meant.
     is_certain: bool = False
-    #: Where it is in the sheet, or what is in the column.
+    #: The places in the sheet, or what is in the column.
     about: str = ""
 
     def entry(self, answer: str) -> tuple[str, str, str]:
@@ -62,7 +62,7 @@ class Question:
 
     @property
     def numbered(self) -> dict[str, str]:
-        """Return the choices by their numbers, which bear a sign where a choice is a number itself: `#1`."""
+        """Return the choices by their numbers, which begin with `#` where a choice is a number itself: `#1`."""
         sign = "#" if any(map(str.isdecimal, self.choices)) else ""
         return {f"{sign}{at}": choice for at, choice in enumerate(self.choices, 1)}
 
@@ -77,7 +77,7 @@ class Question:
 
 
 def encoding_questions(raw: bytes) -> list[Question]:
-    """Ask how a text was saved, with words of it as the likely encodings read them."""
+    """Ask in which encoding a text was saved, with words of it as the likely encodings read them."""
     likely = likely_encodings(raw)
     readings = {codec: _example(words) for codec, words, _ in likely}
     codec = next(iter(readings), "")
@@ -123,7 +123,7 @@ def _word_question(problems: pd.DataFrame) -> Question:
 
 
 def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequence[str]], Fit]:
-    """Return how well a row names the columns of a catalog, in the words of the trade."""
+    """Return a function that tells how well a row names the columns of a catalog in the words of the trade."""
     categories = (offer.categories if offer else None) or ()
 
     def score(cells: Sequence[str]) -> Fit:
@@ -140,7 +140,7 @@ def trade_score(mapping: SheetMapping, offer: Offer | None) -> Callable[[Sequenc
 
 
 def column_questions(sheet: Sheet, offer: Offer | None, mapping: SheetMapping) -> list[Question]:
-    """Ask what the columns are that nobody has said anything about; not about those that choose nothing."""
+    """Ask about the columns that nobody has confirmed, except those that choose nothing."""
     proposals = _ColumnProposals(sheet, offer, mapping)
     return [] if is_results_header(sheet.header) else list(proposals.questions())
 
@@ -151,7 +151,7 @@ class _ColumnProposals:
         self._categories = (offer.categories if offer else None) or ()
         self._category = cache(self._find_category)
         self._rows = sheet.rows.drop(index=[*sheet.short, *sheet.surplus]).head(_MOST_ROWS)
-        #: What a column is, or would be, by its position.
+        #: The name that the column at each position has, or would have.
         self._columns: dict[int, str] = {}
         for at, name in enumerate(map(header_key, mapping.applied(sheet.header))):
             key = header_key(sheet.header[at])
@@ -180,7 +180,7 @@ class _ColumnProposals:
         """Ask which column is the sku, the prompt or the category."""
         fits = [(*self._fit(column, at), self._header[at], at) for at in self._open()]
         if column != "category":
-            # What is called like an option is neither, whatever is in it.
+            # A column that is named like an option is neither sku nor prompt, whatever is in it.
             fits = [fit for fit in fits if fit[0] >= 1 or not _options_named(fit[2], self._categories)]
         if not fits:
             return
@@ -194,7 +194,7 @@ class _ColumnProposals:
         yield Question("columns", column, choices, header, is_certain, choices[header])
 
     def _fit(self, column: str, at: int) -> tuple[float, bool]:
-        """Return how well a column is the needed one, and whether its name and its cells leave no doubt."""
+        """Return how well a column fits as the needed one, and whether its name and its cells leave no doubt."""
         rank, values = column_rank(column, self._header[at]), self._values(at)
         if column == "category":
             matches = sum(self._category(value) is not None for value in values)
@@ -214,7 +214,7 @@ class _ColumnProposals:
         return matches[0] if len(matches) == 1 else None
 
     def _option(self, at: int) -> Iterator[Question]:
-        """Ask which option a column chooses, where its name or its cells say that it chooses any."""
+        """Ask which option a column chooses, where its name or its cells suggest that it chooses one."""
         header, cells = self._header[at], self._cells_by_category(at)
         parts = [
             (category, part)
@@ -246,7 +246,7 @@ class _ColumnProposals:
         yield Question("columns", header, choices, target, is_certain, _example([cell for _, cell in cells]))
 
     def _options_offering(self, category: Category, cell: str) -> set[str]:
-        """Return the names of the options that offer a value, or what is certainly meant by it."""
+        """Return the names of the options that offer a value, or offer what is certainly meant by it."""
         word = self._mapping.word(cell)
         return {
             option.name

@@ -17,9 +17,9 @@ _LONGEST = 400
 
 
 def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
-    """Return the report as plain lines, safe on any terminal: the causes, and last the summary.
+    """Return the report as plain lines that are safe on any terminal: the causes, then the summary.
 
-    `everything`: before them each problem.
+    `everything`: whether each problem is listed before them.
     """
     lines = [f"Note: {plain(note, _LONGEST)}" for note in checked.notes]
     if checked.problems.empty:
@@ -30,7 +30,7 @@ def report_lines(checked: Checked, *, everything: bool = False) -> list[str]:
 
 
 def report_json(checked: Checked) -> dict[str, Any]:
-    """Return the same for programs; docs/commands.md states the fields, of which none changes its meaning."""
+    """Return the report for programs; docs/commands.md states the fields, none of which changes its meaning."""
     sheet, header = checked.catalog.sheet, checked.catalog.sheet.header
     usual = {"format": "CSV", "encoding": sheet.layout.encoding}
     layout = usual if sheet.layout.is_usual else sheet.layout.on_record()
@@ -66,9 +66,9 @@ def summary(checked: Checked) -> str:
 
 
 def cause_lines(checked: Checked, most: int | None = _MOST_CAUSES) -> Iterator[str]:
-    """Yield what is wrong with the refused rows, each cause with its rows: by code, column and a word that is wrong.
+    """Yield the causes for which rows are refused, each with its rows, by code, column and any word that is wrong.
 
-    Where its rows have different things to say, two of them follow as examples.
+    Where the messages of its rows differ, two of them follow as examples.
     """
     yield "Causes:"
     problems = checked.problems

@@ -1,4 +1,4 @@
-"""The rows of a run with what became of each, for tables, exact lines and the page; and a catalog's whole sheet."""
+"""The rows of a run with what became of each, for tables, exact lines and the page, and a catalog's whole sheet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from patternmill.tables.written import shortened
 from patternmill.text import iso_time, joined
 
 _STATUSES = {status.value: status for status in RowStatus}
-#: How many skus a cause names.
+#: The number of skus that a cause names.
 SKUS_SHOWN = 10
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 _NAMED = re.compile(r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}|(?=[\w-]*\d)[\w-]{3,})")
@@ -51,33 +51,33 @@ class ResultLine(NamedTuple):
     error_code: str | None
     error: str | None
     remedy: str | None
-    #: As the file has it where the row was refused.
+    #: The prompt that is bought; as the file has it where the row was refused.
     prompt: str
-    #: As the file has it.
+    #: The category as the file has it.
     category: str
     category_id: str
     selections: Mapping[str, str]
-    #: Of the product that the row has; of a row that a person decides about, of the one that its catalog has.
+    #: The product that the row has, or for a row that a person is to decide about, the one that its catalog has.
     product_id: str | None
     product_picture: str | None
-    #: Of what that product shows, refined or not.
+    #: The pattern on that product, refined or not.
     pattern_id: str | None
-    #: The take that decisions about the row are about: what it names, before any refinement.
+    #: The take that decisions about the row are about: its pattern before any refinement.
     take: ItemKey | None
-    #: The row's own product, and what that shows, refined or not.
+    #: The row's own product, and the pattern on it, refined or not.
     product_key: ItemKey | None
     pattern_key: ItemKey | None
     picture_url: str | None
-    #: When something was last requested or made for it, in Unix seconds; None: nothing was ever requested.
+    #: When something was last requested or made for it, in Unix seconds; None if nothing was ever requested.
     changed_at: float | None
     #: When its product was ordered, and under which ID; empty where it was not.
     ordered: str
 
 
 class RunResults:
-    """The rows of one run, which are read from the ledger's records as they are asked for, once."""
+    """The rows of one run, which are read once from the ledger's records, when they are asked for."""
 
-    #: The fields of a ResultLine, by the place of the row in its file; there once all were read.
+    #: The fields of a ResultLine, by the place of the row in its file; set once all rows were read.
     rows: pd.DataFrame
 
     def __init__(
@@ -90,16 +90,16 @@ class RunResults:
         """Take as `ordered` when products were ordered and under which ID, by their items."""
         self.run_id, self.catalog = run_id, catalog
         self._records, self._ordered = records, ordered
-        #: By stage, how many items were made for the rows, and how many requests were behind them.
+        #: The number of items of each stage that were made for the rows, and below it the number of requests.
         self.made: Counter[Stage] = Counter()
         self._attempts: Counter[Stage] = Counter()
-        #: One object for equal selections: few are different.
+        #: One object for equal selections, as few are different.
         self._selections: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-        #: As JSON, by row number: the outcomes of rows that another run may change.
+        #: The outcomes, as JSON by row number, of the rows that another run may change.
         self.retriable: dict[int, str] = {}
 
     def read(self) -> Self:
-        """Read the rows whose exact lines nobody needs."""
+        """Read the rows of a run whose exact lines nobody needs."""
         for _ in self._read():
             pass
         return self
@@ -111,9 +111,9 @@ class RunResults:
         return list(map(ResultLine._make, zip(*columns, strict=True)))
 
     def exact_lines(self) -> Iterator[bytes]:
-        """Yield each row as JSON with all that is known of it, while the rows are read.
+        """Yield each row, as it is read, as JSON with all that is known of it.
 
-        Cells are exact: a missing one is absent, surplus ones are listed.
+        Cells are exact: a missing one is absent, and surplus ones are listed.
         """
         sheet, width = self.catalog.sheet, len(self.catalog.sheet.header)
         names = _cell_names(self.catalog)
@@ -176,7 +176,7 @@ class RunResults:
             outcome["error_code"],
             outcome["error"],
             outcome["remedy"],
-            # The sheet has one of two equal texts already.
+            # The sheet holds one of two equal texts already, which saves memory.
             written if prompt == written else prompt,
             cells[columns.category].strip(),
             intern(understood.get("category", "")),
@@ -193,13 +193,13 @@ class RunResults:
         )
 
     def only_for_sheet(self) -> Self:
-        """Let go of what no whole sheet needs, once the files of the run were written."""
+        """Release what a catalog's sheet does not need, once the files of the run are written."""
         self.rows = self.rows[["line", "sku", "status", "error_code", "error", "remedy", "product_key"]]
         return self
 
     @property
     def counts(self) -> RunCounts:
-        """Return what the rows came to in numbers."""
+        """Return the counts of the rows and of what was made for them."""
         statuses = Counter(self.rows["status"])
         return RunCounts(
             rows=len(self.rows),
@@ -215,7 +215,7 @@ class RunResults:
         if rows.empty:
             return ()
         code, error = rows["error_code"].fillna(rows["status"].map(str)), rows["error"].fillna("")
-        # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
+        # A wrong word of the file distinguishes causes; in other messages words only tell rows of one cause apart.
         alike = error.mask(~code.isin(OF_A_WORD), error.map(signature))
         rows = rows.assign(
             code=code,
@@ -233,9 +233,9 @@ class RunResults:
         return tuple(Cause(*cause) for cause in fields.itertuples(index=False, name=None))
 
     def table(self, run_cell: str, wanted: pd.Series | None = None) -> pd.DataFrame:
-        """Return the input's own columns with what became of the rows, or of those that are `wanted`.
+        """Return the input's own columns with what became of all rows, or of those that are `wanted`.
 
-        `run_cell`: what the column `run` has.
+        `run_cell`: the text in the column `run`.
         """
         rows = self.rows if wanted is None else self.rows[wanted]
         own = own_cells(self.catalog).loc[list(rows["line"])].set_axis(rows.index)
@@ -251,7 +251,7 @@ class RunResults:
 
 @lru_cache(4096)
 def signature(message: str) -> str:
-    """Return the message without what differs from row to row: quoted values, identifiers and numbers."""
+    """Return the message with quoted values, identifiers and numbers, which differ from row to row, replaced."""
     text = _QUOTED.sub("…", " ".join(message.split())[:500])
     return _NUMBER.sub("#", _NAMED.sub("#", text))
 
@@ -260,7 +260,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({"key": None, "result_id": None, 
 
 
 def _published(item: dict[str, Any], *, with_stage: bool = True) -> dict[str, Any]:
-    """Return an item for programs, changed in place; its stage may be told by its place."""
+    """Return an item for programs, changed in place, and without its stage where its place tells that."""
     item["since"] = iso_time(item["since"])
     if not with_stage:
         del item["stage"]
@@ -278,10 +278,10 @@ def _cell_names(catalog: Catalog) -> dict[str, int]:
 
 # --- a catalog's whole sheet
 
-#: What stands for a row in these tables, beside the person's own cells: none of their names begins like that.
+#: The columns that tables have for the state of a row beside the person's own, whose names never begin with NUL.
 _STATE = ("\0key", "\0product", "\0status", "\0code", "\0error", "\0run")
 _KEY, _PRODUCT, _STATUS, _CODE, _ERROR, _RUN = _STATE
-#: Of rows whose product may have been made since their run, by whichever run followed its job.
+#: The statuses of rows whose product may have been made since their run, by whichever run followed its job.
 _MAY_BE_MADE = [*UNFINISHED_ROWS, RowStatus.HELD, RowStatus.FAILED]
 _SEPARATOR = "\x1f"
 
@@ -292,7 +292,7 @@ def catalog_sheet(
     verdicts: Mapping[ItemKey, str],
     sequence: int,
 ) -> pd.DataFrame:
-    """Return the rows of the first run in its order, each as the last run has it, then those that later ones added.
+    """Return the rows of the first run in its order, each as its last run has it, then those that later runs added.
 
     `parts`: the runs, whose rows were read; `products`: what `products_frame` returns; `verdicts`: the last decision
     about what a product shows, by product item; `sequence`: the place of the last decision in the ledger.
@@ -328,7 +328,7 @@ def catalog_sheet(
 
 
 def products_frame(rows: Iterable[CurrentRow]) -> pd.DataFrame:
-    """Return what a catalog has now, by the key of the sku."""
+    """Return what a catalog has now, by sku key."""
     names = ("product_key", "product_id", "pattern_id", "picture_url", "since", "run_id")
     records = {
         sku_key(row.sku): [getattr(row, name) for name in names] for row in rows if row.retired_at is None
@@ -358,10 +358,10 @@ def _part_table(part: RunResults) -> pd.DataFrame:
 
 
 def _with_later(rows: pd.DataFrame, later: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
-    """Return rows with those of a later part in the places of what they correct; new ones are at the end.
+    """Return rows with those of a later part in place of the rows that they correct, and new ones at the end.
 
-    A row that differs from a refused one in its sku alone is that row with the sku that it lacked; else the sku tells.
-    `texts`: the person's columns but the sku.
+    A row that differs from a refused one only in its sku is that row with the sku that it lacked; others are matched by
+    sku. `texts`: the person's columns except the sku.
     """
     is_refused = rows[_STATUS].eq(RowStatus.REFUSED)
     places = _places(_one_text(rows[is_refused], texts), _one_text(later, texts))
@@ -375,7 +375,7 @@ def _with_later(rows: pd.DataFrame, later: pd.DataFrame, texts: Sequence[str]) -
 
 
 def _places(before: pd.Series, later: pd.Series) -> pd.Series:
-    """Return where texts were before, the first of equal ones first; missing where one was not."""
+    """Return the place that each text had before, equal ones in their order; missing where a text is new."""
     numbered, wanted = (
         texts + _SEPARATOR + texts.groupby(texts).cumcount().astype(str) for texts in (before, later)
     )

@@ -1,4 +1,4 @@
-"""The filter of rows, one for every verb that works on some of the rows of a run or a catalog.
+"""The filter of rows, which every verb that works on some rows of a run or a catalog shares.
 
 Loads nothing but pydantic until rows are filtered, so that `--help` is quick.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _listed(value: object) -> object:
-    """Return the statuses of `failed,in-doubt`, alone or as one of several texts."""
+    """Return the statuses in texts such as `failed,in-doubt`, of which there may be one or several."""
     if isinstance(value, RowStatus) or not isinstance(value, str | list | tuple):
         return value
     texts = [value] if isinstance(value, str) else value
@@ -34,7 +34,7 @@ def _listed(value: object) -> object:
 
 #: A date, or a date and time (ISO 8601), in UTC where no zone is named.
 Since = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
-#: Of rows, as a list or as one text with commas.
+#: The statuses of rows, as a list or as one text with commas.
 Statuses = Annotated[tuple[RowStatus, ...], BeforeValidator(_listed)]
 
 
@@ -99,12 +99,12 @@ class RowFilter(BaseModel):
         return fits
 
 
-#: What a frame of rows is filtered by; `changed_at` is in Unix seconds.
+#: The columns by which a frame of rows is filtered; `changed_at` is in Unix seconds.
 FILTERED = ("sku", "status", "error_code", "category", "category_id", "changed_at")
 
 
 def lines_meant(runs: Iterable[RunResults], wanted: RowFilter) -> set[tuple[str, int]]:
-    """Return by run and row number the rows of several runs that fit. Raises as `RowFilter.fitting` does."""
+    """Return run and row number of the rows of several runs that fit. Raises as `RowFilter.fitting` does."""
     import pandas as pd
 
     rows = pd.concat([run.rows.assign(run=run.run_id) for run in runs], ignore_index=True)

@@ -22,7 +22,7 @@ from patternmill.tables.text_encodings import check_text, choose_encoding
 from patternmill.tables.workbooks import Worksheet, parse_workbook
 from patternmill.text import plain, plural, shown
 
-# Wherever pyarrow happens to be installed, texts would be of another type, with other methods.
+# Without this, texts would be of another type, with other methods, wherever pyarrow happens to be installed.
 pd.set_option("mode.string_storage", "python")
 
 #: Whether a row names all that a catalog needs, and how many columns it names.
@@ -35,24 +35,24 @@ Place = tuple[int, int]
 NO_CHOICES = ReadingChoices()
 _LONGEST_NAME = 1000
 _ZIP = b"PK\x03\x04"
-#: Excel reads this first line, and does not show it as a row.
+#: The first line that Excel obeys, and does not show as a row.
 _NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
-#: What DOS programs write behind the last row.
+#: What DOS programs write after the last row.
 _END_OF_FILE = re.compile(r"[\r\n]*\x1a[\x1a\s]*\Z")
-#: Of a file's end, in characters.
+#: The part of a file's end that is searched for it, in characters.
 _TAIL = 1000
 _SAMPLE = 200_000
 _SAMPLE_ROWS = 40
-#: Blank rows among them.
+#: The number of rows that are read for a sample, blank ones included.
 _LOOKED_AT = 1000
-#: So many rows of a file are looked at for the one that names the columns.
+#: The number of filled rows that are searched for the one that names the columns.
 _HEADER_WITHIN = 20
 _FEWEST_COLUMNS = 3
-#: So many different cells of a file are kept once, however many rows repeat them.
+#: The number of different cells that are kept once, however many rows repeat them.
 _KEPT = 4096
 _MOST_NAMED = 8
 _WRITE_AS_TEXT = "format the column as Text and type it again"
-#: By how what a cell holds begins.
+#: Remedies by the beginning of the text that says what a cell holds.
 _REMEDIES = {
     "the error": "correct the formula, or type what belongs there",
     "a formula": "let its program calculate the sheet, and save it again",
@@ -63,27 +63,27 @@ _AS_TEXTS = "make the column texts (in Excel: Data > Text to Columns > Text), or
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file, or one worksheet of it, as it was read."""
+    """A file, or one worksheet of a file, as it was read."""
 
     name: str
     raw: bytes = field(repr=False)
     layout: SheetLayout
     #: The names of the columns as written.
     header: tuple[str, ...] = ()
-    #: Text below the header without blank rows; by row number and the column's position. Cells that a row lacks are
-    #: empty here, and cells beyond the header are in `surplus`.
+    #: The text below the header, without blank rows, by row number and the column's position. Cells that a row lacks
+    #: are empty here, and cells beyond the header are in `surplus`.
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     blank_rows: int = 0
-    #: How many cells a row has, of rows that have fewer than the header.
+    #: The number of cells of each row that has fewer than the header.
     short: Mapping[int, int] = field(default_factory=dict, repr=False)
-    #: The cells beyond the header, of rows that have more than it.
+    #: The cells beyond the header of each row that has any.
     surplus: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    #: What cells of a workbook are that are no text (`the date 2026-05-01`), empty for plain numbers; and what the
-    #: program shows of these, where that is known.
+    #: The cells of a workbook that are no text, with what each is (`the date 2026-05-01`), which is empty for plain
+    #: numbers, and what the program shows of a number, where that is known.
     unfit: Mapping[Place, tuple[str, str | None]] = field(default_factory=dict, repr=False)
     #: How well the header names what a catalog needs.
     fit: Fit = (False, 0)
-    #: In sentences: what a person may not expect of how it was read.
+    #: Sentences on what a person may not expect of how it was read.
     notes: tuple[str, ...] = ()
 
     def column(self, position: int) -> pd.Series:
@@ -92,7 +92,7 @@ class Sheet:
         return cells
 
     def records(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield each row's number and its cells, those beyond the header too."""
+        """Yield each row's number and its cells, including those beyond the header."""
         columns = (self.rows[position].to_numpy(dtype=object) for position in self.rows)
         for number, cells in zip(map(int, self.rows.index), zip(*columns, strict=True), strict=True):
             yield number, (*cells, *self.surplus.get(number, ()))
@@ -140,7 +140,7 @@ def parse_sheets(
 ) -> list[Sheet]:
     """Return the sheets of a file that can be meant as well as one another.
 
-    `score` says how well a row names the columns; `limits`: None for bytes that were accepted before. Raises
+    `score` says how well a row names the columns; `limits` is None for bytes that were accepted before. Raises
     InputRefused.
     """
     limits, name = limits or Reading.again(name), plain(name, _LONGEST_NAME)
@@ -192,7 +192,7 @@ def _delimiter(text: str, score: Score) -> str:
 
 
 def _sample(text: str, delimiter: str) -> list[NumberedRow]:
-    """Return the first rows by this delimiter; none where they cannot be read by it."""
+    """Return the first rows as this delimiter separates them; none where they cannot be read like that."""
     reader = csv.reader(io.StringIO(text[:_SAMPLE], newline=""), delimiter=delimiter)
     try:
         return [row for row in enumerate(itertools.islice(reader, _SAMPLE_ROWS), 1) if has_content(row[1])]
@@ -201,7 +201,7 @@ def _sample(text: str, delimiter: str) -> list[NumberedRow]:
 
 
 def _csv_rows(lines: Iterable[str], name: str, limits: Reading, delimiter: str) -> Iterator[NumberedRow]:
-    """Yield every row with its number, blank ones too.
+    """Yield every row with its number, including blank ones.
 
     The standard library's reader decides in its strict mode: of pandas' own engines one merges rows at a stray quote in
     silence, and the other drops them as soon as it has to tolerate rows that are too long.
@@ -218,7 +218,7 @@ def _csv_rows(lines: Iterable[str], name: str, limits: Reading, delimiter: str) 
 
 
 def _unreadable(name: str, row: int, first: int, last: int, error: str) -> InputRefused:
-    """Return why a row cannot be read that begins on one physical line and was given up on another, both from 1."""
+    """Return the refusal of a row that begins on the line `first` and could not be read on the line `last`, from 1."""
     if "field limit" in error:
         return refusal(
             FileCode.CELL_TOO_LONG,
@@ -322,7 +322,7 @@ def _with_rows(sheet: Sheet, rows: Iterable[NumberedRow]) -> Sheet:
 def _best_row(rows: Sequence[NumberedRow], score: Score) -> tuple[tuple[Fit, bool, int], int]:
     """Return how well the best row for a header fits, the first of equals, and its number."""
     widths = Counter(_filled(cells) for _, cells in rows)
-    # How many cells most rows have something in, or more where as many rows have that.
+    # The most frequent number of filled cells; of equally frequent ones, the highest.
     usual = max(widths, key=lambda width: (widths[width], width), default=0)
     fits = [
         ((score(cells), _filled(cells) > 1 and _filled(cells) * 2 > usual, -place), number)

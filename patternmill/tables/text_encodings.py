@@ -1,4 +1,4 @@
-"""The encodings of text files: which one a file is read with, what is refused, and what is proposed instead."""
+"""Chooses the encoding that a text file is read with, refuses what is no text, and proposes likely encodings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _OTHER_FORMATS = (
     (rb"\x1f\x8b", "a gzip archive"),
     (rb"PAR1", "a Parquet file"),
     (rb"%PDF-", "a PDF document"),
-    # What some shops call .xls.
+    # Some shops call these .xls.
     (rb"(?i:<html|<!doctype|<table)", "a web page"),
     (rb"<\?xml", "an XML document"),
     (rb'\{\s*"|\[\s*\{', "JSON"),
 )
 _BEFORE_TEXT = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
-#: Of host names, so slow that a small file would take hours; and of what may decode to half a character.
+#: Codecs of host names, so slow that a small file would take hours, and those that may decode to half a character.
 _NOT_OF_FILES = frozenset({"punycode", "idna", "utf-7", "unicode-escape", "raw-unicode-escape"})
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 
 
 def not_read(name: str, what: str) -> InputRefused:
-    """Return the refusal of a format that is none of those that are read."""
+    """Return the refusal of a format that is not read here."""
     return refusal(
         FileCode.NOT_CSV,
         f"{name} is {what}, which is not read here.",
@@ -41,7 +41,7 @@ def not_read(name: str, what: str) -> InputRefused:
 
 
 def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
-    """Return the codec to read `raw` with; `requested` is that of bytes which are neither UTF-8 nor have a mark.
+    """Return the codec to read `raw` with; `requested` is for bytes that are not UTF-8 and have no byte order mark.
 
     Passing the result as `requested` chooses the same again. Raises InputRefused.
     """
@@ -60,7 +60,7 @@ def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
 
 
 def check_text(raw: bytes, name: str, encoding: str) -> str:
-    """Return the text. Raises InputRefused for bytes that are none in this encoding, or hold NUL characters."""
+    """Return the text. Raises InputRefused for bytes that are not valid in this encoding, or hold NUL characters."""
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
@@ -100,13 +100,13 @@ def _known_codec(requested: str, name: str) -> str:
         ) from None
 
 
-#: Of the programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.
+#: The encodings of programs that save sheets: Windows in Western and Central Europe, old Macs, Windows in Japan.
 _LIKELY = ("cp1252", "cp1250", "mac_roman", "cp932")
 _BETWEEN_WORDS = re.compile(rb"[\s,;\"]+")
 
 
 def likely_encodings(raw: bytes) -> list[tuple[str, tuple[str, ...], bool]]:
-    """Return how a text may have been saved, the likeliest first: codec, words as they read then, whether all do.
+    """Return the likely encodings of a text, the likeliest first: codec, words as it reads them, whether all are words.
 
     A word mixes no alphabets, and has no signs where letters belong.
     """
@@ -115,9 +115,9 @@ def likely_encodings(raw: bytes) -> list[tuple[str, tuple[str, ...], bool]]:
     for codec in _LIKELY:
         texts = tuple(word.decode(codec, "replace") for word in words)
         if not any("\ufffd" in text for text in texts):
-            # Of two that read the whole file alike the more usual one is named.
+            # Of two codecs that read the whole file alike, the more usual one is named.
             read.setdefault(texts, codec)
-    # First the words that tell most of them apart.
+    # The words that tell the most codecs apart come first.
     order = sorted(range(len(words)), key=lambda index: -len({texts[index] for texts in read}))
     likely = [
         (codec, tuple(texts[i] for i in order), all(map(_is_word, texts))) for texts, codec in read.items()
@@ -134,7 +134,7 @@ def _is_word(text: str) -> bool:
 
 
 _LATIN = re.compile("[a-z]{2}")
-#: A capital or a sign after a small letter.
+#: A capital or a sign after a small letter, which a wrong codec makes.
 _UNUSUAL = re.compile("[a-z](?:[\u00c0-\u00d6\u00d8-\u00de\u0160\u017d\u0178\u0141]|[§£±©®µ]\\w)")
-#: What letters of another encoding turn into, and nobody writes within a word.
+#: Signs that letters of another encoding turn into, and that nobody writes within a word.
 _ODD = frozenset("‰ˆ¸˘˙˝˛ﬂﬁ¬√∫∂∆≈¥¶¤¦¯ƒ÷‹‡")

@@ -1,4 +1,4 @@
-"""The totals of a run as plain values: counts, and what went wrong by cause."""
+"""The totals of a run as plain values: its counts, and the causes of what went wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from patternmill.states import RowStatus
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """Counts of a run. Items are counted once, however many rows share them."""
+    """The counts of a run. An item counts once, however many rows share it."""
 
     rows: int
     by_status: Mapping[RowStatus, int]
@@ -28,12 +28,12 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Rows that failed alike: one code, and messages that differ in names and numbers, or one word that is wrong."""
+    """Rows that failed alike: with one code, and one wrong word or messages that differ only in names and numbers."""
 
     code: str
     count: int
     #: The first ten, in the order of the file; `row 7` for a row without a sku.
     skus: tuple[str, ...]
-    #: The message and the remedy of the first of them.
+    #: The message and the remedy of the first of these rows.
     message: str
     remedy: str

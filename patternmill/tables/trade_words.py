@@ -13,9 +13,9 @@ from pathlib import Path
 
 from patternmill.planning.offer import Nearest, numbers_in, offer_key, suggestion_key
 
-#: How alike two spellings of one word are: `Cusion` and `Cushion` are, `cotton` and `organic cotton` are not.
+#: The least similarity of two spellings of one word: `Cusion` and `Cushion` have it, `cotton` and `organic cotton` not.
 _ALIKE = 0.83
-#: Shorter words are alike by accident: `rot` and `rost`.
+#: The fewest letters of words that are compared; shorter ones are alike by accident: `rot` and `rost`.
 FEWEST_LETTERS = 5
 #: A remark in a name: `Color (inside)`.
 _ASIDE = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]")
@@ -24,7 +24,7 @@ _FILE = Path(__file__).with_name("trade_words.toml")
 
 
 def name_key(name: str) -> str:
-    """Return what spellings of one name share: `Art.-Nr.`, `ART NR`; accents, asides and signs are left out."""
+    """Return the key that spellings of one name share (`Art.-Nr.`, `ART NR`), without accents, asides and signs."""
     text = _ASIDE.sub(" ", name) if _ASIDE.sub("", name).strip() else name
     folded = unicodedata.normalize("NFKD", text.replace("№", "no").replace("#", "no").casefold())
     plain = "".join(sign for sign in folded if not "\u0300" <= sign <= "\u036f")
@@ -32,25 +32,25 @@ def name_key(name: str) -> str:
 
 
 def column_rank(column: str, header: str) -> int:
-    """Return how surely a header names `sku`, `prompt` or `category`: 2 surely, 1 often does, 0 not."""
+    """Return how surely a header names `sku`, `prompt` or `category`: 2 surely, 1 often, 0 not at all."""
     surely, often = _columns()[column]
     key = name_key(header)
     return 2 if key in surely else int(key in often)
 
 
 def same_word(word: str, other: str) -> bool:
-    """Return whether the trade uses the two for one thing: `Kissenhülle` and `Cushion`."""
+    """Return whether the trade uses both words for one thing: `Kissenhülle` and `Cushion`."""
     left, right = name_key(word), name_key(other)
     return bool(left) and (left == right or bool(meanings(word) & meanings(other)))
 
 
 def meanings(text: str) -> frozenset[str]:
-    """Return the things that the trade calls this."""
+    """Return the things that the trade calls by this name."""
     return _words().get(name_key(text), frozenset())
 
 
 def names_option(header: str) -> bool:
-    """Return whether the trade calls some option this."""
+    """Return whether the trade calls some option by this name."""
     return any(thing.startswith("options:") for thing in meanings(header))
 
 
@@ -70,7 +70,7 @@ def meant_by(word: str, offered: Sequence[str]) -> tuple[str | None, bool]:
 
 
 def is_alike(word: str, other: str) -> bool:
-    """Return whether two have nearly the same letters; with numbers, the same signs but for spaces and the cross."""
+    """Return whether two words are nearly the same; with numbers, all but spaces and the cross must be the same."""
     left, right = (
         re.sub(r"[\W_]", "", re.sub(r"[×*✕]", "x", suggestion_key(text))) for text in (word, other)
     )

@@ -1,9 +1,9 @@
 """Parses the workbook on its standard input, in a process of its own with limits, into JSON lines of its worksheets.
 
-Run by its path and with `-P`, it imports nothing of the project; it alone imports calamine. Its arguments are the bytes
-of memory, the seconds and the bytes of output that it may take, and the one worksheet that is wanted, if one is.
+Run by its path and with `-P`, it imports nothing of the project, and it alone imports calamine. Its arguments are the
+bytes of memory, the seconds and the bytes of output that it may use, and the one worksheet that is wanted, if any.
 The first line says what the file is; each worksheet that is read is a line with its name and its hidden rows, then one
-for each row with something in it: its number, its texts, and by position what is odd about cells that are no text.
+for each filled row: its number, its texts, and by position what is odd about cells that are no text.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from xml.etree import ElementTree
 
 #: Exit codes; a limit may also end the process without one.
 TOO_LARGE, UNKNOWN, DAMAGED, ERRORS = 3, 4, 5, 6
-#: The best text for a cell that is none; what it is (empty: a plain number); what its program shows of a number, where
-#: that is known.
+#: The best text for a cell that is no text; what the cell is, which is empty for a plain number; and what its program
+#: shows of a number, where that is known.
 Odd = tuple[str, str, str | None]
 #: Row and column, from 0.
 Place = tuple[int, int]
-#: The first and the last cell of some that are merged.
+#: The first and the last of some merged cells.
 Area = tuple[Place, Place]
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
-#: Within a paragraph of an OpenDocument's cell. Calamine leaves them out, so that two words would become one.
+#: Breaks within a paragraph of an OpenDocument cell. Calamine leaves them out, so that two words would become one.
 _BREAKS = re.compile(rb"<text:(?:line-break|tab)\s*/>")
 _FORMULA = re.compile(rb"<(?:\w+:)?f\b")
-#: What makes an OpenDocument's program show another text than the number's own.
+#: Formats for which the program of an OpenDocument shows another text than the number's own.
 _DOCUMENT_FORMAT = re.compile(rb'number:min-integer-digits="(?:[2-9]|\d\d)|<number:text\b')
-#: Number formats that show numbers as they are; the others that every workbook has are no codes of articles.
+#: Number formats that show numbers as they are. Of the built-in ones, those that are not named here are unfit for skus.
 _AS_IT_IS = frozenset({"", "General", "GENERAL", "@"})
 _BUILT_IN = {0: "General", 1: "0", 49: "@"}
-#: A quoted text, an escaped sign, a digit, what is shown as it is; in anything else it is not told what is shown.
+#: A quoted text, an escaped sign, a digit, or a sign shown as it is; with anything else, what is shown is not told.
 _TOKEN = re.compile(r'"([^"]*)"|\\(.)|([0#])|([-+/():!^&\'~{}<>= $])')
 _LANGUAGE = re.compile(r"\[\$-[0-9A-Fa-f]+\]")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -52,18 +52,18 @@ _NOUNS = {time: "time", timedelta: "duration", bool: "truth value"}
 class Unread:
     """The facts about a worksheet that calamine does not tell."""
 
-    #: Errors, and formulas that have no result.
+    #: Errors, and formulas without a result.
     cells: dict[Place, Odd] = field(default_factory=dict)
     #: The formats of numbers; None where they cannot be told.
     formats: dict[Place, str] | None = field(default_factory=dict)
     #: The numbers of hidden rows, as the program shows them.
     hidden: list[int] = field(default_factory=list)
     has_filter: bool = False
-    #: Cells that are merged down their columns, of OpenDocument files.
+    #: The cells of OpenDocument files that are merged across rows.
     merged: list[Area] = field(default_factory=list)
 
     def odd(self, place: Place, value: Any) -> Odd:
-        """Return what a cell is that is no text."""
+        """Return what a cell that is no text is."""
         if place in self.cells:
             return self.cells[place]
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -86,7 +86,7 @@ def main(memory: str, seconds: str, size: str, *wanted: str) -> int:
         resource.RLIMIT_CORE: 0,
     }
     for kind, most in limits.items():
-        # macOS knows no limit of memory.
+        # macOS has no limit of memory.
         with contextlib.suppress(ValueError):
             resource.setrlimit(kind, (most, most))
     raw = sys.stdin.buffer.read()
@@ -108,7 +108,7 @@ def main(memory: str, seconds: str, size: str, *wanted: str) -> int:
     except MemoryError:
         return TOO_LARGE
     except BaseException as error:
-        # Each damage has its own, and a panic of calamine's is no Exception.
+        # Each damage raises an error of its own, and a panic of calamine is no Exception.
         return TOO_LARGE if getattr(error, "errno", None) == errno.EFBIG else DAMAGED
     return 0
 
@@ -138,7 +138,7 @@ def _lines(
 
 
 def _fill_down(rows: list[list[Any]], top: int, bottom: int, left: int, right: int) -> None:
-    """Give each row of merged cells the value of the first one, in the first column: it stands beside all of them."""
+    """Give each row of merged cells the value of the first one, in its first column, as it applies to all the rows."""
     if top >= len(rows) or left >= len(rows[top]):
         return
     first = rows[top][left]
@@ -161,7 +161,7 @@ def _filled_rows(
 
 
 def _last(texts: Sequence[str]) -> int:
-    """Return how many cells there are up to the last one with something in it."""
+    """Return the number of cells up to the last filled one."""
     width = len(texts)
     while width and not texts[width - 1]:
         width -= 1
@@ -183,7 +183,7 @@ def shown_number(text: str, number_format: str) -> str | None:
             shown.append(token[1] or token[2] or token[4] or "")
             continue
         places -= 1
-        # All that are left stand in the first place; where none is left, `0` shows a zero, and `#` nothing.
+        # All remaining digits go into the first place; where none remains, `0` shows a zero, and `#` nothing.
         taken = digits.pop() if places and digits else "".join(digits)
         shown.append(taken or token[3].strip("#"))
     return "".join(reversed(shown))
@@ -264,7 +264,7 @@ def _odd_of_excel(cell: ElementTree.Element) -> Odd | None:
 
 
 def _unread_document(content: bytes) -> dict[str, Unread]:
-    """Return by worksheet what calamine does not tell of an OpenDocument file; no formats of a person's own."""
+    """Return by worksheet what calamine does not tell of an OpenDocument file, except custom number formats."""
     by_name: dict[str, Unread] = {}
     for table in ElementTree.fromstring(content).iter(f"{_TABLE}table"):  # noqa: S314
         unread, number = Unread(formats=None if _DOCUMENT_FORMAT.search(content) else {}), 0

@@ -1,6 +1,6 @@
 """Workbooks (.xlsx, .ods), parsed by a process of its own with little memory and time, and without secrets.
 
-One of 1.7 kB makes the library that parses them allocate 550 GB and abort its process, with nothing to catch.
+A workbook of 1.7 kB makes the library that parses it allocate 550 GB and abort its process, with nothing to catch.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Worksheet:
-    """One worksheet's rows as texts, all of one width."""
+    """The rows of one worksheet as texts, all of one width."""
 
     name: str
     #: The numbers of hidden rows.
     hidden: Sequence[int] = ()
     has_filter: bool = False
-    #: Those with something in them, by the numbers that its program shows.
+    #: The filled rows, with the numbers that the program shows.
     rows: list[tuple[int, list[str]]] = field(default_factory=list, repr=False)
-    #: By row number and position: what cells are that are no text, empty for plain numbers; and what the program shows
-    #: of these, where that is known.
+    #: The cells that are no text, by row number and position: what each is, which is empty for plain numbers, and what
+    #: the program shows of a number, where that is known.
     unfit: dict[tuple[int, int], tuple[str, str | None]] = field(default_factory=dict, repr=False)
 
 
 def parse_workbook(
     raw: bytes, name: str, worksheet: str | None, limits: Reading
 ) -> tuple[str, list[Worksheet]]:
-    """Return what the file is, and its worksheets with something in them: the one that is named, or the visible ones.
+    """Return what the file is, and its filled worksheets: the one that is named, or the visible ones.
 
     Raises InputRefused.
     """
@@ -102,7 +102,7 @@ def _run_parser(source: int, target: int, worksheet: str | None, limits: Reading
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without our keys; each thread of a numerical library would take of the memory."""
+    """Return the environment without our keys, and with one thread for numerical libraries, as each takes memory."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PATTERNMILL_")}
     return ours | {"OPENBLAS_NUM_THREADS": "1"}
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
 CELL_LIMIT = 32_000
 _BATCH = 1000
-#: Before all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
+#: The beginning of all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-#: Full-width signs too, and behind what a program leaves out before them.
+#: The beginning of a formula, with full-width signs too, and behind spaces that a program would leave out.
 _FORMULA = r"(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _DANGEROUS = re.compile(rf"'*{_FORMULA}")
 _DEFUSED = re.compile(rf"'+{_FORMULA}")
-#: How such cells begin, before they are looked at closely.
+#: The first characters of cells that need a closer look.
 _FIRST = frozenset("'=+-@\uff1d\uff0b\uff0d\uff20")
 CATALOG_COLUMNS = (
     *("sku", "status", "product_id", "pattern_id", "category_id", "selections", "prompt"),
@@ -42,9 +42,9 @@ def defuse(cell: str) -> str:
     `restore(defuse(cell)) == cell` for every cell.
 
     A cell that begins with `=`, `+`, `-`, `@` (full-width or behind spaces and lines too), a tab or a carriage return
-    gets a leading `'`. So does one in which only `'` stand before that: else a cell that was `'=x` all along would read
-    back as `=x`. Numbers such as `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to
-    guess.
+    gets a leading `'`. So does one that has only `'` before that, as otherwise a cell that was `'=x` all along would
+    read back as `=x`. Numbers such as `-3` and skus such as `-12` are defused too: which text is harmless is not ours
+    to guess.
     """
     first = cell[:1]
     return "'" + cell if (first in _FIRST or first.isspace()) and _DANGEROUS.match(cell) else cell
@@ -64,7 +64,7 @@ def restore(cell: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text of the service as it fits into a cell."""
+    """Return a text of the service, cut to fit into a cell."""
     return text if len(text) <= CELL_LIMIT else f"{text[:CELL_LIMIT]}… (whole in results.jsonl)"
 
 
@@ -82,12 +82,12 @@ def csv_bytes(header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: 
 
 
 def catalog_csv(rows: Iterable[CurrentRow]) -> Iterator[bytes]:
-    """Yield the bytes of catalog.csv, what a catalog has, by sku."""
+    """Yield the bytes of catalog.csv, which has the rows of a catalog in the order of their skus."""
     yield from csv_bytes(CATALOG_COLUMNS, map(_catalog_cells, sorted(rows, key=lambda row: row.sku)))
 
 
 def _catalog_cells(row: CurrentRow) -> tuple[str, ...]:
-    """Return the cells of a row, with the selections as JSON: tables have no place for objects."""
+    """Return the cells of a row, with the selections as JSON, as tables have no place for objects."""
     content = row.content
     return (
         row.sku,
@@ -104,15 +104,15 @@ def _catalog_cells(row: CurrentRow) -> tuple[str, ...]:
 
 
 def table_csv(table: pd.DataFrame, delimiter: str = ",") -> Iterator[bytes]:
-    """Yield the bytes of a CSV file of a table of texts, whose columns may have one name."""
+    """Yield the bytes of a CSV file of a table of texts, in which several columns may have the same name."""
     yield from csv_bytes(list(table.columns), _lines(table), delimiter)
 
 
 def table_workbook(table: pd.DataFrame) -> bytes:
-    """Return a table of texts as an Excel workbook whose cells are all text. The same rows are the same bytes.
+    """Return a table of texts as an Excel workbook whose cells are all text. The same rows make the same bytes.
 
-    The person's columns end before the status; the texts behind it are defused, as who saves the workbook as CSV would
-    run them.
+    The person's columns end before the status; the texts from there on are defused, as they would run once somebody
+    saves the workbook as CSV.
     """
     from openpyxl import Workbook
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
@@ -125,7 +125,7 @@ def table_workbook(table: pd.DataFrame) -> bytes:
         safe = (*map(defuse_in_workbook, line[:own]), *map(defuse, line[own:]))
         cells = [WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", text)) for text in safe]
         for cell in cells:
-            # Else a text that begins with `=` becomes a formula.
+            # Without this, a text that begins with `=` becomes a formula.
             cell.number_format, cell.data_type = "@", "s"
         sheet.append(cells)
     target = io.BytesIO()
