@@ -1,4 +1,4 @@
-"""A real studio, and commands at it."""
+"""A real studio, and commands that run against it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Chains(Workshop):
     studio: Studio = field(kw_only=True)
 
     def make(self, text: str) -> Ended:
-        """Another run of the same command."""
+        """Run the same command once more."""
         self.load(self.file(text))
         with self.ledger() as ledger:
             assert not list(problems(ledger))
         return Ended(self.work.ended, self.results(self.work.ended), self.work)
 
     async def _dies(self, run: Run, work: Coroutine[Any, Any, object], *_: InProcessApi) -> bool:
-        """No process of theirs ever does."""
+        """Return False: no process of these tests dies."""
         async with run:
             await work
         return False
@@ -51,7 +51,7 @@ class Chains(Workshop):
 
     @property
     def bought(self) -> Counter[str]:
-        """By operation, what the studio's meter says was bought."""
+        """Return what the studio's meter says was bought, by operation."""
         purchases = self.studio.meter.read()["purchases"]
         return Counter(str(purchase["operation"]) for purchase in purchases)
 

@@ -35,19 +35,19 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, inbox: Inbox) -> Iterator[
 
 
 def make_run(prefect: Prefect, state: dict[str, Any], *tags: str) -> str:
-    """A run without a process."""
+    """Make a flow run that no process drives."""
     flow = prefect.api.post("flows/", {"name": "stand-in"})
     run = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": tags, "state": state}
     return str(prefect.api.post("flow_runs/", run)["id"])
 
 
 def completed(prefect: Prefect) -> None:
-    """A run that is not ours: it sends nothing."""
+    """Complete a run that is not ours, which sends nothing."""
     prefect.set_state(make_run(prefect, {"type": "RUNNING"}), "COMPLETED", "Completed")
 
 
 def crash(prefect: Prefect) -> None:
-    """Nothing begins the run again, or ends it: what crashed is found in the ledger."""
+    """Crash a run of ours, which nothing begins again or ends: it is found in the ledger."""
     completed(prefect)
     prefect.set_state(make_run(prefect, {"type": "RUNNING"}, "patternmill"), "CRASHED", "Crashed")
 
@@ -59,7 +59,7 @@ def late(prefect: Prefect) -> None:
 
 
 def stays_pending(prefect: Prefect) -> None:
-    """A worker took it, and its process says nothing."""
+    """Leave a run pending: a worker took it, and its process reports nothing."""
     run = make_run(prefect, {"type": "PENDING", "name": "Pending"}, "patternmill")
     prefect.set_state(run, "PENDING", "Submitting")
 

@@ -1,4 +1,4 @@
-"""compose.yaml where no container engine is: the commands of its services, in their environments, as processes."""
+"""compose.yaml without a container engine: the commands of its services run as processes in their environments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.hostile import Hostile, Plan
 from tests.prefect_api import api_of
 
 DEPLOYMENTS = CHECKOUT / "deployments"
-#: What a person fills in in the copy of .env.example.
+#: The values that a person fills in in a copy of .env.example.
 FILLED_IN = {
     "PATTERNMILL_ENVIRONMENT": "production",
     "PATTERNMILL_CURRENCY": "EUR",

@@ -1,4 +1,4 @@
-"""What cannot be run without a container engine: held together by what can be checked without one."""
+"""Static checks of the files that cannot be run without a container engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_compose_services_and_volumes_are_declared(compose: dict[str, Any]) -> N
 
 
 def test_every_compose_variable_is_explained(compose: dict[str, Any]) -> None:
-    """In env.example; no password has a default."""
+    """Each is in env.example, and no password has a default."""
     text = (DEPLOYMENTS / "compose.yaml").read_text("utf-8")
     used = set(re.findall(r"\$\{(\w+)", text))
     example = (DEPLOYMENTS / "env.example").read_text("utf-8")
@@ -54,7 +54,7 @@ def test_every_compose_variable_is_explained(compose: dict[str, Any]) -> None:
 
 
 def test_image_has_what_it_copies_and_runs() -> None:
-    """Every path and every package, every stage that compose builds; and the command is a verb."""
+    """Every path, package and stage that compose builds exists, and the command is a verb."""
     text = (DEPLOYMENTS / "Dockerfile").read_text("utf-8")
     for sources in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
         for source in sources.split():

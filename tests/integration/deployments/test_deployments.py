@@ -36,7 +36,7 @@ for entrypoint in sys.argv[1:]:
         os._exit(0)
     os.wait()
 """
-#: As automation and audit people would look for them.
+#: Matches parameter names that look like a secret or an address.
 SECRET = re.compile(r"api.?key|secret|token|password|url", re.IGNORECASE)
 
 
@@ -45,7 +45,7 @@ Deployed = Mapping[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def prefect(joint_server: OwnServer) -> Prefect:
-    """The server, as a client of it sees it."""
+    """Return the server as its clients see it."""
     home = {"PATTERNMILL_HOME": str(joint_server.directory.parent)}
     return Prefect(api_of(joint_server), clean_environment() | joint_server.client_environment | home)
 
@@ -69,7 +69,7 @@ def deployed(prefect: Prefect) -> dict[str, dict[str, Any]]:
 
 
 def test_entrypoints_load(prefect: Prefect) -> None:
-    """From their files, as a worker does it: Prefect deploys what cannot be imported without a warning."""
+    """They are loaded from their files, as a worker does: Prefect deploys without warning what cannot be imported."""
     stems = [name.replace("-", "_") for name in NAMES]
     words = [sys.executable, "-P", "-c", LOAD, *(f"flows/{stem}.py:{stem}" for stem in stems)]
     loaded = run_process(words, cwd=CHECKOUT, env=prefect.environment, timeout=120)
@@ -97,7 +97,7 @@ def test_all_deployments_are_registered(deployed: Deployed) -> None:
 
 
 def of_people(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what people set of a deployment: two that differ in nothing here are theirs still."""
+    """Return the settings of a deployment that people can change, to compare two versions of it."""
     kept = ("active", "schedule", "parameters", "slug")
     return {
         "parameters": deployment["parameters"],
@@ -158,7 +158,7 @@ def test_doctor_asks_the_server(prefect: Prefect, deployed: Deployed, tmp_path: 
 
 
 def test_metrics_are_behind_the_credential(prefect: Prefect) -> None:
-    """On the same port and for the same password as the API."""
+    """They share the API's port and password."""
     address = prefect.api.url.removesuffix("/api") + METRICS_PATH
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(address, timeout=20)

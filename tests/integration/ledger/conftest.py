@@ -26,7 +26,7 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of an empty database, dropped after the session. Missing: skipped, in CI failed."""
+    """Yield the address of an empty database, dropped after the session. Without PostgreSQL, skip, or fail in CI."""
     name = f"patternmill_test_{uuid.uuid4().hex[:12]}"
     try:
         with psycopg.connect(f"{SERVER}/postgres", autocommit=True, connect_timeout=3) as admin:
@@ -56,7 +56,7 @@ DELETE FROM catalog_rows; DELETE FROM pauses; UPDATE ledger SET brake = 0
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    """The session's database with an empty ledger in it, or nothing."""
+    """Return the address of the session's database, with an empty ledger in it, or nothing."""
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         with suppress(psycopg.Error):
             if connection.execute("SELECT schema FROM ledger").fetchall() == [(len(MIGRATIONS),)]:

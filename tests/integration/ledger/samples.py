@@ -57,7 +57,7 @@ def begin(
     environment: str = STAGING,
     **of_item: Any,
 ) -> Attempt:
-    """An item and the intent of an attempt at it, in a transaction of their own."""
+    """Write an item and the intent of an attempt at it, in one transaction."""
     with ledger.transaction():
         ledger.purchases.add_items(environment, catalog, [item(name, stage, **of_item)])
         return ledger.purchases.intend(run, intent(name, attempt, price), limits)

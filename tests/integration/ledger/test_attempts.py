@@ -31,7 +31,7 @@ from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, 
 
 OTHER_RUN = RunId("run-2")
 HOUR = 3600.0
-#: The error code of an attempt on record; which body an intent of it has then; whether the reason stays on record.
+#: For the error code of an attempt on record: the body that a new intent has, and whether the reason stays on record.
 REOPENED_WITH = {
     None: ("now", False),
     INVALID_REQUEST: ("now", False),
@@ -66,7 +66,7 @@ def test_intent_on_record_is_returned_in_its_present_state(ledger: Ledger) -> No
 def test_request_that_made_nothing_goes_out_as_it_is_written_now(
     ledger: Ledger, clock: Clock, code: str | None
 ) -> None:
-    """But what was redirected may have made something, and one request ID has one body then."""
+    """A redirected request is the exception: it may have made something, so that its ID keeps its body."""
     whose, keeps_reason = REOPENED_WITH[code]
     first, refused = begin(ledger, "herons"), {"error_code": code, "error": "no"} if code else {}
     to = AttemptState.REJECTED if code else AttemptState.WITHDRAWN
@@ -124,7 +124,7 @@ def test_contradicting_or_empty_answer_is_refused(ledger: Ledger) -> None:
 
 
 def test_job_and_times_survive_later_changes(ledger: Ledger, clock: Clock) -> None:
-    """By its job the request is found, of a service that may number its jobs like another one."""
+    """A request is found by its job, even if another service has a job of the same number."""
     begin(ledger, "herons")
     clock.now += 1
     change(ledger, "herons", AttemptState.ACCEPTED)
@@ -225,7 +225,7 @@ def test_age_is_unknown_where_a_later_event_has_an_earlier_time(ledger: Ledger, 
 
 
 def test_request_that_a_person_sends_again(ledger: Ledger, clock: Clock) -> None:
-    """As of now, until a run begins to: if that dies, the request is in doubt again."""
+    """It counts as sent now until a run begins to send it; if that run dies, it is in doubt again."""
     for name, state in (("herons", AttemptState.INTENDED), ("ferns", AttemptState.HELD)):
         before = at_state(ledger, name, state)
         clock.now += HOUR
@@ -318,7 +318,7 @@ def test_events_are_added_and_never_changed(ledger: Ledger) -> None:
 def test_each_transition_is_one_line_with_its_fields(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once it is durable, and not for the same change again. Rows share a pattern, so that only a product has a sku."""
+    """It is logged once durable, and not for a repeated change. Only a product has a sku, as rows share patterns."""
     caplog.set_level(logging.INFO, "patternmill")
     at_state(
         ledger, "mug", AttemptState.REJECTED, stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("herons")

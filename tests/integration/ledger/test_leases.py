@@ -104,7 +104,7 @@ def test_takeover_waits_for_the_transaction_of_the_holder(open_ledger: OpenLedge
             taking = thread.submit(taken)
             holder.purchases.add_items(STAGING, CATALOG, [item("a")])
             holder.purchases.intend(RUN, intent("a"), UNLIMITED)
-            # As long as that takes, where nothing keeps it waiting.
+            # This is as long as a takeover takes when nothing keeps it waiting.
             wait([taking], timeout=0.3)
             order.append("written")
         assert taking.result(timeout=30) == Lease(STAGING, CATALOG, 2, OTHER)
@@ -114,7 +114,7 @@ def test_takeover_waits_for_the_transaction_of_the_holder(open_ledger: OpenLedge
 
 
 def test_one_of_many_takers_gets_the_lease(open_ledger: OpenLedger) -> None:
-    """At once, on connections of their own, of a free catalog first and of a dead holder's afterwards."""
+    """They try at once, on their own connections, first for a free catalog and then for that of a dead holder."""
     ledgers = [open_ledger() for _ in range(4)]
     runs = [RunId(f"run-{number}") for number in range(4)]
     for over in (None, 1):

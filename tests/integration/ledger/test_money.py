@@ -34,12 +34,12 @@ PRODUCT = {"stage": Stage.PRODUCT}
 
 
 def spent(ledger: Ledger) -> tuple[int, int]:
-    """Items and amount, of all runs and days."""
+    """Return the items and the amount that all runs spent on all days."""
     return ledger.database.rows("SELECT coalesce(sum(items), 0), coalesce(sum(amount), 0) FROM spending")[0]
 
 
 def refused(ledger: Ledger, name: str, limits: SpendingLimits, attempt: int = 1, **how: Any) -> BudgetReached:
-    """The reason why an intent was not written; it is certain that it was not."""
+    """Return why an intent was refused, after checking that it was not written."""
     before = spent(ledger)
     with pytest.raises(BudgetReached) as caught:
         begin(ledger, name, attempt, limits=limits, **how)
@@ -109,7 +109,7 @@ def test_amounts_are_shown_and_kept_apart_by_currency(ledger: Ledger, clock: Clo
 def test_warning_is_logged_once_when_the_day_budget_is_nearly_spent(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a purchase of any run reaches 80 % of it, and never for a budget of a run."""
+    """The warning comes as a purchase of any run reaches 80 % of it, and never for a run's own budget."""
     limits = SpendingLimits(day_amount=1000, run_amount=500, currency="EUR")
     for number, price in enumerate([400, 399, 1, 200]):
         begin(ledger, f"item {number}", run=RunId(f"run-{number}"), limits=limits, price=price)
@@ -295,7 +295,7 @@ def test_approval_is_never_exceeded(ledger: Ledger) -> None:
 def test_reservation_of_a_withdrawn_request_is_returned(
     ledger: Ledger, clock: Clock, state: AttemptState
 ) -> None:
-    """To the day it was reserved for, whatever the day is now, and to its approval; then it may be reserved again."""
+    """It returns to the day that it was reserved for and to its approval; then it may be reserved again."""
     limits = SpendingLimits(items=1, run_amount=50)
     approve(ledger)
     for _ in range(2):
@@ -319,7 +319,7 @@ def test_reservation_of_a_withdrawn_request_is_returned(
 # -- several writers at once
 
 
-#: What reads before it writes, and the lock by which no other connection does so at the same time.
+#: Operations that read before they write, each with the lock that keeps other connections from doing so.
 LOCKED: dict[str, Callable[[Ledger], object]] = {
     "intent": lambda ledger: ledger.purchases.intend(RUN, intent("b"), SpendingLimits(items=9)),
     "withdrawal": lambda ledger: ledger.purchases.change(RUN, RequestId("a/1"), AttemptState.WITHDRAWN),

@@ -27,7 +27,7 @@ def postgres(postgres_url: str) -> Iterator[Ledger]:
 
 
 def cut_off(url: str) -> None:
-    """Every connection but this one ends, as when the server restarts."""
+    """End every connection except this one, as a restart of the server does."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -95,7 +95,7 @@ def test_server_ends_the_transaction_of_a_paused_process(
 def test_slow_reader_of_a_stream_is_not_ended(
     postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with an export into a pager."""
+    """A reader can be slow, for example an export into a pager."""
     begin(postgres, "a")
     monkeypatch.setattr(postgres_module, "_LONGEST_PAUSE_MS", 50)
     with Ledger(PostgresDatabase(postgres_url)) as reader:

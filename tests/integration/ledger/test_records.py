@@ -72,7 +72,7 @@ def test_run_is_read_back_unchanged(ledger: Ledger) -> None:
 
 
 def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
-    """By environment and by catalog, where asked; those of a catalog by their leases, also where a clock went back."""
+    """They can be limited to an environment or a catalog; a catalog's runs are by lease, even if a clock went back."""
     scopes = [
         ("staging", "autumn", 1),
         ("production", "spring", 2),
@@ -115,7 +115,7 @@ def test_last_attempts_of_some_rows(ledger: Ledger) -> None:
 
 
 def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
-    """By environment, with the day on which it was read."""
+    """It is kept by environment, with the time at which it was read."""
     assert ledger.catalogs.last_offer(STAGING) is None
     with ledger.transaction():
         ledger.catalogs.remember_offer(STAGING, Offer((), note=None))
@@ -148,7 +148,7 @@ def test_last_decision_of_an_item_counts(ledger: Ledger, open_ledger: OpenLedger
 
 
 def test_further_takes_of_a_catalog_are_seen(ledger: Ledger) -> None:
-    """By the content of its patterns, whatever a prompt says."""
+    """They are recognized by the content of patterns, whatever a prompt says."""
     begin(ledger, "herons", content='{"prompt":"\\"take\\": 5"}')
     assert ledger.purchases.contents_of_further_takes(STAGING, CATALOG) == []
     with ledger.transaction():
@@ -178,7 +178,7 @@ def test_only_what_was_not_delivered_is_reported_again(ledger: Ledger) -> None:
 
 
 def test_forgotten_words_go_and_names_stay(ledger: Ledger, open_ledger: OpenLedger) -> None:
-    """Of what no later run has; its counts, its attempts and which take it is stay as before."""
+    """Words that no later run has are gone; counts, attempts and the numbers of takes stay as before."""
     at_state(ledger, "herons", AttemptState.REJECTED, content=PROMPT)
     at_state(ledger, "again", AttemptState.SUCCEEDED, content=f'{PROMPT[:-1]},"take":2}}')
     at_state(ledger, "ferns", AttemptState.SUCCEEDED, content=SHARED)

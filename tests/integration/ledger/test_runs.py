@@ -29,7 +29,7 @@ Work = Callable[[Run, FollowedGroups], Coroutine[Any, Any, None]]
 
 
 class Machines(Workshop):
-    """The run's own process, and others of which each has an API of its own to the same service."""
+    """The run's own process, and other processes, each with its own client of the same service."""
 
     def drive(self, catalog: str, work: Work, **options: Any) -> Ended:
         async def main() -> Ended:
@@ -108,7 +108,7 @@ def test_crashes_and_limits_buy_everything_once(shop_over: Machines, service: Se
 def test_run_is_dated_by_its_ledger(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its beginning, its end and its ID, whatever its machine thinks."""
+    """Its beginning, its end and its ID are by the ledger's clock, whatever its machine's clock says."""
     measured = PostgresDatabase.time
     monkeypatch.setattr(PostgresDatabase, "time", lambda self: measured(self) + 48 * 3600)
     record = Workshop(tmp_path / "home", Service(), SecretStr(postgres_url)).run(many(1)).ending.record
@@ -160,7 +160,7 @@ def test_shares_never_pass_the_window() -> None:
 
 
 def test_two_executions_at_once_buy_nothing_twice(shop_over: Machines, service: Service) -> None:
-    """A machine that was frozen goes on while another one drives its group by now: it ends quietly."""
+    """A frozen machine goes on after another one has taken over its group, and ends quietly."""
 
     async def work(run: Run, followed: FollowedGroups) -> None:
         older, its_api = await shop_over.execution(run, 1)
@@ -223,7 +223,7 @@ def test_failures_are_counted_over_all_groups(shop: Machines, service: Service) 
 
 
 def test_items_of_a_person_are_retried_once(shop: Machines, service: Service) -> None:
-    """However many executions that takes."""
+    """That is so however many executions it takes."""
     service.on_follow["prompt 000"] = [failed()] * 9
     assert shop.run(many(1), attempts=1).outcome is Outcome.COMPLETED_WITH_FAILURES
 
@@ -253,7 +253,7 @@ def test_execution_that_may_not_begin(shop: Machines, service: Service) -> None:
 
 
 def test_pause_waits_for_groups_on_other_machines(shop_over: Machines, service: Service) -> None:
-    """For each execution that lives, until its own beat has acknowledged; one without beats is lost."""
+    """It waits until a beat of each living execution has acknowledged it; one without beats counts as lost."""
 
     async def work(run: Run, followed: FollowedGroups) -> None:
         execution, api = await shop_over.execution(run, 1)

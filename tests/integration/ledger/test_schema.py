@@ -35,7 +35,7 @@ OTHERS = {
     "DELETE FROM ledger": "made by the first edition",
 }
 ATTEMPTS = "SELECT request_id, state, price FROM attempts ORDER BY request_id"
-#: How the first schema is had back from the second one.
+#: The statements that turn the second schema back into the first.
 TO_THE_FIRST = (
     "DROP TABLE pauses",
     "ALTER TABLE ledger DROP COLUMN brake",
@@ -49,7 +49,7 @@ TO_THE_FIRST = (
 def test_ledger_of_another_version_is_refused_untouched(
     open_ledger: OpenLedger, url: str, change: str
 ) -> None:
-    """Named by its folder, or by its database without the password; nobody is told to begin another one."""
+    """The error names its folder, or its database without the password, and tells nobody to begin another one."""
     file = Path(url.removeprefix("sqlite:///"))
     where = re.escape(f"{file.parent} (ledger.sqlite3)")
     if is_server := url.startswith("postgres"):
@@ -59,7 +59,7 @@ def test_ledger_of_another_version_is_refused_untouched(
         with ledger.database.transaction():
             ledger.database.execute(change)
     if not is_server:
-        # As another program's copy may be: what is refused is not changed to write ahead either.
+        # Another program's copy may be like this; a refused file is not switched to WAL either.
         with closing(sqlite3.connect(file)) as copy:
             copy.execute("PRAGMA journal_mode=DELETE")
     before = b"" if is_server else file.read_bytes()
@@ -99,7 +99,7 @@ def test_run_under_way_and_a_command_of_another_version(
 
 
 class FirstSchema(Workshop):
-    """A workshop whose ledger can be had as the first version left it."""
+    """A workshop whose ledger can be turned back into what the first version left."""
 
     @property
     def url(self) -> str:
@@ -202,7 +202,7 @@ def test_no_migration_while_a_run_goes_on(
 
 
 def test_one_of_many_openers_makes_the_tables(open_ledger: OpenLedger, url: str) -> None:
-    """At once, on connections of their own: the others find it done."""
+    """They open it at once, on their own connections, and the others find it done."""
     if url.startswith("postgres"):
         with psycopg.connect(url, autocommit=True) as server:
             server.execute("DROP SCHEMA public CASCADE")

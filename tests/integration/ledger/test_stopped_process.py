@@ -42,7 +42,7 @@ with ledger.transaction(hold):
 
 
 async def no_time(seconds: float) -> None:
-    """The watched silence takes no time of the test's."""
+    """Return at once, so that watching a silent lease takes no test time."""
 
 
 def acquire(ledger: Ledger, catalog: str) -> Lease:
@@ -51,7 +51,7 @@ def acquire(ledger: Ledger, catalog: str) -> Lease:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    """A ledger that waits for a lock for a moment only."""
+    """Yield a ledger that waits for a lock only for a moment."""
     with Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3")) as ledger:
         ledger.database.rows("PRAGMA busy_timeout = 200")
         yield ledger

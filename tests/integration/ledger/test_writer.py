@@ -25,7 +25,7 @@ TIMES = timedelta(milliseconds=1)
 
 
 class CountingLedger(Ledger):
-    """Counts its transactions."""
+    """A ledger that counts its transactions."""
 
     transactions = 0
 
@@ -178,7 +178,7 @@ async def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) ->
 
 
 class LeavingLedger(Ledger):
-    """Its database goes away as a transaction ends, before its commit or after it was done and unheard.
+    """A ledger whose database goes away as a transaction ends, before the commit or after it, with its result lost.
 
     Time passes only in the writer's sleeps.
     """

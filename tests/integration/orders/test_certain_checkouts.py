@@ -27,7 +27,7 @@ from tests.acceptance.prefect_servers import run_process
 from tests.integrity import problems
 from tests.quick_writer import quick_writer as quick_writer
 
-#: The command, with something done to it at one point of those that it passes: see tests/acceptance/points.py.
+#: Runs the command and does something to it at one of the points that it passes: see tests/acceptance/points.py.
 CHILD = """
 import sys
 log, at, do = sys.argv[1:4]
@@ -61,7 +61,7 @@ class Shop:
         )
 
     def opened(self) -> list[tuple[str, str]]:
-        """The checkouts that the studio has, by its own database, each with the secret of its address."""
+        """Return the checkouts in the studio's database, each with the secret of its address."""
         with closing(sqlite3.connect(f"file:{self.studio.home / 'studio.db'}?mode=ro", uri=True)) as database:
             return database.execute(
                 "SELECT checkout_id, page_id FROM checkout ORDER BY created_at"

@@ -1,4 +1,4 @@
-"""What drives a run on several machines is refused before anything is bought, where it would lose or betray it."""
+"""A cluster that would lose a run or expose it is refused before anything is bought."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ def test_scheduler_with_other_settings_is_refused(tmp_path: Path) -> None:
     ids=lambda sent: sent.name,
 )
 def test_what_is_sent_to_machines_can_be_pickled(sent: object) -> None:
-    """With each group goes its flow; a function that Prefect has wrapped is sent with all that it names."""
+    """Each group is sent with its flow; a function that Prefect has wrapped is sent with everything that it names."""
     assert pickle.loads(cloudpickle.dumps(sent)).name == sent.name  # type: ignore[attr-defined]

@@ -43,7 +43,7 @@ def test_joiner_takes_nobody_else_for_the_server(own_home: Path, stand_in: Calla
 
 
 def test_named_port_that_is_taken_is_refused(joint_server: OwnServer, own_home: Path) -> None:
-    """By anybody. Without a name another port is taken."""
+    """It is refused whoever has taken it. If no port is named, another one is used."""
     port = urlsplit(joint_server.api_url).port or 0
     with pytest.raises(PatternmillError, match=f"Port {port} .*in use"):
         OwnServer(own_home, port=port).start()

@@ -30,7 +30,7 @@ HOLD_FOR_EVER = """
 
 
 def status(url: str, key: str = "another") -> int:
-    """The status of an answer; 0: there is none."""
+    """Return the status of an answer, or 0 if there is none."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", "User-Agent": "test"}
     request = urllib.request.Request(f"{url}/categories/list", data=json.dumps({}).encode(), headers=headers)
     try:

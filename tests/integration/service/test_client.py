@@ -26,7 +26,7 @@ BODY = b'{"requestId":"r-1","prompt":"blue herons"}'
 JOB = b'{"jobId":"job-1","kind":"pattern","status":"running","result":null}'
 OK = "200 OK"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2147483648\r\n\r\n"
-#: What a server does besides sending bytes and waiting for an event: it drips and floods until the client goes away.
+#: The steps of a server besides sending bytes and waiting for an event; it drips or floods until the client leaves.
 ABORT, CLOSE, HANG, DRIP, FLOOD = "abort", "close", "hang", "drip", "flood"
 Step = bytes | str | asyncio.Event
 
@@ -39,7 +39,7 @@ class Request(NamedTuple):
 
 class Server(NamedTuple):
     url: str
-    #: Those that reached it whole.
+    #: The requests that reached it whole.
     requests: list[Request]
 
 
@@ -56,7 +56,7 @@ async def take(step: Step, writer: asyncio.StreamWriter) -> None:
         writer.write(step)
         await writer.drain()
     elif step == ABORT:
-        # What was sent before is on its way.
+        # The bytes sent before are on their way.
         await asyncio.sleep(0.05)
         writer.transport.abort()
     elif step == CLOSE:
@@ -108,7 +108,7 @@ async def client(url: str, timeout: float = 30.0, max_connections: int = 100) ->
 
 
 async def ask(*steps: Step, timeout: float = 30.0) -> Answer:
-    """Return the answer of a client that posts to a server that answers like that."""
+    """Return the answer that a client gets when it posts to a server that takes these steps."""
     async with serving(steps) as server, client(server.url, timeout) as made:
         return await made.post("patterns/create", BODY)
 
@@ -168,7 +168,7 @@ PAGE = b"<html><head><style>p {}</style><title>Sign in</title></head><p>to the n
     ],
 )
 async def test_what_cannot_be_read_is_quoted(body: bytes, words: str) -> None:
-    """Without markup and the key; of a checkout nothing, for its address is a secret."""
+    """It is quoted without markup and the key, and not at all for a checkout, whose address is a secret."""
     async with serving((reply(OK, body),)) as server, client(server.url) as made:
         answer = await made.post("patterns/create", BODY)
         assert not answer.usable and words in answer.detail and "canary" not in answer.detail
@@ -176,7 +176,7 @@ async def test_what_cannot_be_read_is_quoted(body: bytes, words: str) -> None:
 
 
 async def test_lease_is_looked_at_as_the_body_is_written() -> None:
-    """What was permitted before a connection was free, and no longer is, does not reach the service."""
+    """A request whose permission ended while it waited for a connection does not reach the service."""
     permitted_once = asyncio.Event()
 
     async def may_send() -> bool:
@@ -199,7 +199,7 @@ def packed(body: bytes, kind: str = "gzip") -> tuple[Step, ...]:
     return (reply(OK, body, f"Content-Encoding: {kind}"),)
 
 
-#: What the server does; the status, and the trouble.
+#: The steps of the server, and the status and the trouble that the client reports.
 UNUSABLE: dict[str, tuple[tuple[Step, ...], int | None, Trouble]] = {
     "3/4 reset without an answer": ((ABORT,), None, Trouble.RESET),
     "4 closed without an answer": ((CLOSE,), None, Trouble.RESET),

@@ -20,7 +20,7 @@ from tests.integration.simulation import judge
 from tests.integration.simulation.play import mixed_setup, play
 
 AT_ONCE, A_DAY = 20, 86_400
-#: Of a seed; `lost` is also whatever else is wrong. A seed that has one of the last three is played by its number.
+#: The counts of a seed; `lost` includes whatever else is wrong. Replay a seed with one of the last three by number.
 COUNTED = ("seconds", "lives", "deaths", "purchases", "twice", "lost", "wrong_advice")
 
 
@@ -63,7 +63,7 @@ def _played(file: Path) -> Iterator[dict[str, int]]:
 
 
 def _one_seed(seed: int) -> dict[str, int]:
-    """Play it, and count; what it raises is a fault of it."""
+    """Play a seed and return its counts; an exception counts as a fault."""
     logging.disable()
     try:
         story = play(mixed_setup(seed))

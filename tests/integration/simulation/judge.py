@@ -40,7 +40,7 @@ def jobs_by_content(story: Story) -> dict[tuple[str, str], list[Job]]:
 
 
 def bought_twice(story: Story) -> Iterator[str]:
-    """A second charge for the same thing only after the service reported that the first one failed; never too many."""
+    """Yield whatever was charged again without a reported failure, after a final refusal, or too often."""
     for (operation, content), jobs in jobs_by_content(story).items():
         if len(jobs) > story.setup.attempts:
             yield f"{operation} {content} was bought {len(jobs)} times"
@@ -96,7 +96,7 @@ def wrong_advice(story: Story) -> Iterator[str]:
 
 
 def _last_job(line: Line, jobs: Mapping[tuple[str, str], list[Job]]) -> tuple[Job | None, bool]:
-    """How far the row has come at the service, and whether that is its product."""
+    """Return the last job of a row at the service, and whether that is its product."""
     asked = [("patterns/create", {"prompt": line.prompt})]
     asked += [(REFINE, {"palette": [line.colour]})] * bool(line.colour)
     selections = {"name": line.sku, "size": line.size}
@@ -123,7 +123,7 @@ def _is_rightly_held(row: RowResult, story: Story) -> bool:
 
 
 def _is_for_a_person(row: RowResult, weather: Weather) -> bool:
-    """Whether a row is left as one is whose request the service refused because it has it."""
+    """Return whether a row is left as if the service had refused its request because it already has it."""
     if weather.looks_up and "looked for" not in (row.error or ""):
         return False
     return row.status is RowStatus.HELD or row.error_code == UNCLEAR_REFUSAL

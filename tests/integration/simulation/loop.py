@@ -9,12 +9,12 @@ from typing import Any
 
 from tests.unit.service.virtual import VirtualLoop
 
-#: How long the disk takes to begin a commit, and its answer to come back, at most. Seconds.
+#: The most seconds that a commit takes to begin on the disk, and that its result takes to come back.
 DISK = 0.004
 
 
 class SimulationLoop(VirtualLoop):
-    """Work for threads is done on the loop, some virtual milliseconds later, in the order of each executor.
+    """A loop that does the work of threads itself, some virtual milliseconds later, in the order of each executor.
 
     A client that has died gets no more work done: neither what was scheduled before, nor what is scheduled later.
     """

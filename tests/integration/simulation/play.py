@@ -41,7 +41,7 @@ from tests.unit.runs.workshop import Workshop, drive
 OFFER = Offer((Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), note=None)
 BY_HAND, HOURLY = 20, 3_700.0
 MOST_LIVES = 60
-#: Rows whose pattern is there and whose product has not come to an end, but for products in these states.
+#: Counts the rows that have a pattern and whose product has not ended, except products in some states.
 STRANDED = (
     "SELECT count(*) FROM items i JOIN attempts p ON p.item_key = i.pattern_key AND p.state = 'succeeded' "
     "WHERE NOT EXISTS (SELECT 1 FROM attempts q WHERE q.item_key = i.key "
@@ -57,7 +57,7 @@ class Line:
     prompt: str
     category: str
     size: str
-    #: Of the refinement; empty: there is none.
+    #: The colour of the refinement; empty if there is none.
     colour: str = ""
 
 
@@ -77,7 +77,7 @@ class Setup:
 
     @property
     def catalog(self) -> str:
-        """The file."""
+        """Return the text of the catalog's file."""
         rows = ((one.sku, one.prompt, one.category, one.sku, one.size, one.colour) for one in self.lines)
         return "sku,prompt,category,option:name,option:size,refine:recolor\n" + "".join(
             f"{','.join(row)}\n" for row in rows
@@ -86,21 +86,21 @@ class Setup:
 
 @dataclass
 class Story:
-    """What there is to judge afterwards."""
+    """The record of a simulation that is judged afterwards."""
 
     setup: Setup
     service: SimulatedService
     rows: dict[str, RowResult] = field(default_factory=dict)
     #: How each life ended.
     lives: list[str] = field(default_factory=list)
-    #: Faults found meanwhile.
+    #: Faults found during the play.
     offences: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     began: list[float] = field(default_factory=list)
     lasted: float = 0.0
 
     def trace(self) -> str:
-        """All that can be seen of it from outside, with its virtual times."""
+        """Return everything that can be seen from outside, with its virtual times."""
         asked = (
             f"{one.at!r} {one.life} {one.operation} {one.name} {one.fault}" for one in self.service.asked
         )
@@ -123,7 +123,7 @@ def some_lines(count: int, chance: random.Random, shared: float, refined: float)
 
 
 def mixed_setup(seed: int) -> Setup:
-    """Everything at once."""
+    """Return a setup with every kind of fault at once."""
     chance = random.Random(f"{seed}/setup")
     ends: list[tuple[str, float]] = []
     for _ in range(chance.randrange(2, 8)):
@@ -214,7 +214,7 @@ class _Player:
         self._remember_events()
 
     def _is_left(self, ending: RunEnding) -> bool:
-        """Whether the next run has something to do: it was stopped, is not over, or was refused for what may pass."""
+        """Return whether the next run has something to do: a stop, an unfinished row, or a refusal that may pass."""
         if set(ending.rows) & UNFINISHED_ROWS or self.setup.weather.dialect in UNKNOWN:
             return bool(set(ending.rows) & UNFINISHED_ROWS)
         return ending.outcome is Outcome.FAILED or bool(self._refused(ending) - self._never_made())
@@ -229,7 +229,7 @@ class _Player:
         return {line.sku for line in self.setup.lines if line.size == NOT_MADE}
 
     async def _settle(self) -> None:
-        """A person, who does not die, has what was answered with another job, or with none, sent once more."""
+        """Act as a person who has every request that was answered with another job, or with none, sent once more."""
         self.loop.begin_life()
         with self._opened() as ledger:
             held = ledger.database.rows(
@@ -249,7 +249,7 @@ class _Player:
     # -- one life of the process
 
     async def _life(self, how: str, after: float) -> RunEnding | None:
-        """From begin to end, or until it dies; what it was doing then is gone."""
+        """Drive a life of the process to its end or until it dies, when whatever it was doing is gone."""
         self.loop.begin_life()
         self.story.began.append(self.loop.time())
         timer = self._arm(how, after)
@@ -325,7 +325,7 @@ class _Player:
             self.service.fired["overlap"] += 1
 
     async def _end_all_tasks(self, living: asyncio.Task[RunEnding]) -> None:
-        """As the kernel does: no task gets another turn that anybody could see."""
+        """End all tasks as the kernel would: none gets another turn that anybody could see."""
         tasks = asyncio.all_tasks() - {cast("asyncio.Task[None]", asyncio.current_task())}
         for task in sorted(tasks, key=lambda one: int(one.get_name().rpartition("-")[2])):
             task.cancel()
@@ -337,7 +337,7 @@ class _Player:
         self.ledgers.clear()
 
     def _look_at_the_ledger(self) -> None:
-        """Whatever ended the life: it agrees with itself, and few rows have a pattern and nothing else."""
+        """Check, whatever ended the life, that the ledger agrees with itself and that few rows have only a pattern."""
         with self.shop.ledger() as ledger:
             self.story.offences += problems(ledger)
             # What is waited for no longer makes room for other rows.
@@ -349,7 +349,7 @@ class _Player:
             self.story.offences.append(f"{stranded} rows have a pattern and no product")
 
     def _most_stranded(self) -> float:
-        """A window of rows. What an earlier life left of a shared pattern's rows comes on top of it."""
+        """Return how many rows may be stranded: a window, plus what an earlier life left of a shared pattern."""
         prompts = Counter(line.prompt for line in self.setup.lines)
         if len(prompts) == len(self.setup.lines):
             return self.setup.window

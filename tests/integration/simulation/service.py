@@ -23,15 +23,15 @@ from tests.integration.simulation.weather import FINAL, NOT_MADE, SPELLS, Weathe
 
 POLL, LOOK_UP, REFINE = "jobs/get", "jobs/find", "refine/recolor"
 ACCOUNT_LIMIT = "The plan has none left."
-#: The client's time-out of one exchange.
+#: The client's time-out for one exchange, in seconds.
 TIMEOUT = 30.0
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
-#: What is behind the other name of a job.
+#: The suffix of the other name of a job.
 RENAMED = "-again"
 #: Faults that the service itself never sees.
 UNEXECUTED = {"failed_unexecuted", "limited", *SPELLS} - {"redirect_302", "redirect_303"}
 _NOT_SENT = {"no_name": Trouble.NAME_NOT_FOUND, "tls": Trouble.TLS}
-#: What a job is rightly held as whose end is odd.
+#: The codes under which a job with an odd end is rightly held.
 _ODD = {"result_missing", "job_of_another_kind", "job_of_another_pattern", "failed_with_result"}
 
 
@@ -69,7 +69,7 @@ class Limit:
 
 @dataclass
 class SimulatedService:
-    """Makes each request ID once. How long a job takes, and how it ends, follows from the seed and its request ID."""
+    """A service that makes each request ID once. A job's length and its end follow from the seed and its request ID."""
 
     seed: str
     weather: Weather
@@ -77,15 +77,15 @@ class SimulatedService:
     asked: list[Asked] = field(default_factory=list)
     #: Requests that were refused, because it has them or for a limit of the account.
     refused: set[str] = field(default_factory=set)
-    #: By request, the codes for which it may rightly be held, as it was answered.
+    #: The codes for which each request may rightly be held, as it was answered.
     may_be_held: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     fired: Counter[str] = field(default_factory=Counter)
     #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
-    #: By job, when it was first reported that it had failed, and what is odd about its end.
+    #: When each job was first reported as failed, and what is odd about its end.
     failure_told: dict[str, float] = field(default_factory=dict)
     odd: dict[str, str] = field(default_factory=dict)
-    #: By request, its bytes.
+    #: The bytes of each request.
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class SimulatedService:
 
     @property
     def jobs(self) -> dict[str, Job]:
-        """What each create was charged as."""
+        """Return the job that each create was charged as."""
         return self.shop.jobs
 
     # -- the transport
@@ -306,7 +306,7 @@ def make_answer(status: int, body: Any = None, **more: Any) -> Answer:
     return Answer(status=status, body=body, **more)
 
 
-#: What is answered instead.
+#: The answers that are given instead, by fault.
 _MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
     "reset_after": lambda service: Answer(Trouble.RESET),
     "failed_unexecuted": lambda service: make_answer(service.chance.choice([500, 502, 503, 504])),
@@ -336,4 +336,4 @@ class SimulatedClient:
         return await answer
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: the client keeps nothing open."""

@@ -17,9 +17,9 @@ from tests.integration.simulation import judge
 from tests.integration.simulation.play import Setup, mixed_setup, play, some_lines
 from tests.integration.simulation.weather import FAULTS, HAPPENINGS, SPELLS, Spell, Weather
 
-#: What fired over the seeds of this session, and how lives ended.
+#: The count of each fault that fired over this session's seeds, and of each way in which lives ended.
 FIRED = Counter[str]()
-#: A seed that is played soon.
+#: A seed that is quick to play.
 QUICK = 2
 
 
@@ -51,13 +51,13 @@ def test_all_faults_at_once(seed: int) -> None:
     ids=["a second job", "a long wait", "no clear answer"],
 )
 def test_rare_weather(number: int, weather: dict[str, Any]) -> None:
-    """What few seeds have."""
+    """Each kind of weather that few seeds have is survived."""
     setup = mixed_setup(number)
     judged(replace(setup, weather=replace(setup.weather, **weather)))
 
 
 def test_every_fault_occurred() -> None:
-    """Over the fixed seeds of this file: each kind of weather and of end."""
+    """Each kind of weather and of end occurred over the fixed seeds of this file."""
     if os.environ.get("SIMULATION_SEED") or not FIRED:
         pytest.skip("needs the fixed seeds, just played")
     expected = {*FAULTS, *HAPPENINGS, *SPELLS, "overlap", "moment", "second", "stop", "itself"}

@@ -56,7 +56,7 @@ FINAL = "content refused"
 
 @dataclass(frozen=True)
 class Spell:
-    """One of SPELLS, from when to when, and what share of the requests and jobs it meets."""
+    """One of SPELLS, with its beginning and end, and the share of requests and jobs that it meets."""
 
     kind: str
     begins: float
@@ -77,9 +77,9 @@ class Weather:
     jobs_stuck: float = 0.0
     jobs_unknown: float = 0.0
     status_unknown: float = 0.0
-    #: From when to when nothing is answered well.
+    #: The times from and to which nothing is answered well.
     outages: tuple[tuple[float, float], ...] = ()
-    #: From when to when the account may have no more products, which is refused like a row.
+    #: The times from and to which the account may have no more products; this is refused like a faulty row.
     limits: tuple[tuple[float, float], ...] = ()
     spells: tuple[Spell, ...] = ()
     #: Polls that are answered with another job.
@@ -102,7 +102,7 @@ class Weather:
 
 
 def mixed(chance: random.Random) -> Weather:
-    """All kinds of faults at once, some of them often."""
+    """Return weather with all kinds of faults at once, some of them often."""
     share = chance.choice([0.01, 0.05, 0.12, 0.3])
     weights = {fault: chance.expovariate(1.0) for fault in FAULTS}
     total = sum(weights.values())

@@ -13,7 +13,7 @@ from .in_process import InProcess
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    """One for a whole module."""
+    """Yield one studio for a whole module."""
     with InProcess.open(tmp_path_factory.mktemp("studio")) as made:
         yield made
 
@@ -26,6 +26,6 @@ def running() -> Iterator[Studio]:
 
 @pytest.fixture
 def instruments(running: Studio) -> Studio:
-    """The running one; empty."""
+    """Return the running studio, emptied."""
     running.reset()
     return running

@@ -65,7 +65,7 @@ class InProcess:
             return await client.request(method, address, content=raw, headers={**usual, **(headers or {})})
 
     def ask(self, operation: str, /, **body: object) -> dict[str, Any]:
-        """The body of an answer that has to be a 200."""
+        """Return the body of an answer, which has to be a 200."""
         answer = self.request(operation, body)
         assert answer.status_code == 200, answer.text
         found = answer.json()
@@ -99,7 +99,7 @@ class InProcess:
 
 
 def encoded_picture(colour: str) -> str:
-    """A small JPEG, as an upload has it."""
+    """Return a small JPEG, encoded as in an upload."""
     file = io.BytesIO()
     Image.new("RGB", (30, 20), colour).save(file, "JPEG")
     return base64.b64encode(file.getvalue()).decode()

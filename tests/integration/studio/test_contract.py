@@ -15,18 +15,18 @@ from studio.operations.table import OPERATIONS
 
 from .in_process import AUTHORIZED, InProcess
 
-#: 422: understood, and impossible in a way that a schema cannot say.
+#: The accepted statuses; 422 stands for a body that is impossible in a way that a schema cannot say.
 ACCEPTED = ["2xx", "401", "404", "409", "422"]
 CONFIG = {
     "checks": {"positive_data_acceptance": {"expected-statuses": ACCEPTED}},
 }
-#: The same cases in each run.
+#: The settings under which each run has the same cases.
 SETTINGS = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
 def known(studio: InProcess) -> dict[str, str]:
-    """By field, the ID of something that is there; generated ones are unknown."""
+    """Return the ID of something that exists, by field; generated IDs are unknown."""
     pattern_id = studio.pattern("known-pattern")
     product_id = studio.product("known-product", pattern_id)
     checkout = studio.ask(
@@ -45,7 +45,7 @@ def schema(studio: InProcess) -> OpenApiSchema:
 
 
 def with_known(body: Any, known: dict[str, str]) -> Any:
-    """The body with IDs that are there, where it has any."""
+    """Return the body with its IDs replaced by some that exist."""
     if isinstance(body, list):
         return [with_known(one, known) for one in body]
     if not isinstance(body, dict):

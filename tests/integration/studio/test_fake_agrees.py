@@ -22,7 +22,7 @@ from tests.hostile.wire import Request
 from .in_process import AUTHORIZED, KEY, InProcess
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-#: Longer than any job takes at the pace of the interface.
+#: Seconds that no job exceeds at the pace of the interface.
 LONG = 200.0
 #: The part of the studio's offer that the fake has too.
 CATALOG = {
@@ -40,7 +40,7 @@ REQUEST_IDS = st.sampled_from([f"r-{number}" for number in range(6)])
 
 
 class FakeAgrees(RuleBasedStateMachine):
-    """Both are sent the same; a name of the one's is translated into the other's by the answers that brought them."""
+    """A machine that sends both the same requests, and translates the names of one into those of the other."""
 
     jobs: Bundle[str] = Bundle("jobs")
 
@@ -58,7 +58,7 @@ class FakeAgrees(RuleBasedStateMachine):
         self.fake = HostileService(
             PLAN, self.folder / "record", keys=(KEY,), clock=lambda: BEGAN.timestamp() + self.seconds
         )
-        #: Of each name that the fake gave the studio's.
+        #: The studio's name for each name that the fake gave.
         self.names: dict[str, str] = {"pattern_of_nobody": "pattern_of_nobody"}
 
     def teardown(self) -> None:
@@ -67,7 +67,7 @@ class FakeAgrees(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def both(self, operation: str, body: dict[str, Any], key: str = KEY) -> dict[str, Any] | None:
-        """Return the fake's answer, which the studio's is like; None: both refuse."""
+        """Return the fake's answer, after comparing it with the studio's; None if both refuse."""
         head = {**AUTHORIZED, "content-type": "application/json", "authorization": f"Bearer {key}"}
         request = Request("POST", f"/v1/{operation}", head, json.dumps(body).encode())
         ours = self.fake.ask(request)

@@ -39,7 +39,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def studio(tmp_path: Path, clock: Clock) -> Iterator[InProcess]:
-    """Whose jobs take as long as the interface says."""
+    """Yield a studio whose jobs take as long as the interface says."""
     with InProcess.open(tmp_path, Pace.REALISTIC, clock) as made:
         yield made
 

@@ -42,7 +42,7 @@ def product_id(studio: InProcess, pattern_id: str) -> str:
 
 @pytest.fixture
 def other_key(studio: InProcess) -> str:
-    """A key of another account."""
+    """Return the key of another account."""
     return Keys(studio.service.store).create("other", Account("other"))[1]
 
 
@@ -52,7 +52,7 @@ def code(studio: InProcess, operation: str, body: object, key: str | None = None
 
 
 def all_pages(studio: InProcess, operation: str, name: str, limit: int) -> list[dict[str, Any]]:
-    """Every page of a list, one after the other."""
+    """Return the entries of every page of a list."""
     found, cursor = [], ""
     while cursor is not None:
         page = studio.ask(operation, limit=limit, cursor=cursor)
@@ -177,7 +177,7 @@ def test_lists_are_paged_newest_first(studio: InProcess, product_id: str) -> Non
 
 
 def test_checkout_keeps_prices_and_becomes_one_order(studio: InProcess, product_id: str) -> None:
-    """However often it is paid."""
+    """It becomes one order however often it is paid."""
     body = {"requestId": "checkout-1", "lines": [{"productId": product_id, "quantity": 3.0}]}
     checkout = studio.ask("checkouts/create", **body)
     price = studio.ask("products/get", productId=product_id)["price"]["amount"]
@@ -199,7 +199,7 @@ def test_checkout_keeps_prices_and_becomes_one_order(studio: InProcess, product_
 
 
 def test_checkout_of_an_unknown_product_is_refused(studio: InProcess, pattern_id: str) -> None:
-    """And a pattern is no product."""
+    """A pattern is no product either."""
     for product_id in ("prod_x", pattern_id):
         body = {"requestId": "lines", "lines": [{"productId": product_id, "quantity": 1}]}
         assert code(studio, "checkouts/create", body) == (404, "unknown_product")
@@ -273,7 +273,7 @@ def test_twenty_at_once_on_one_request_id_are_one(
 
 
 def test_every_operation_is_in_the_document(studio: InProcess) -> None:
-    """With its bodies, its errors and the key."""
+    """Each is there with its bodies, its errors and the key."""
     document = studio.get("/openapi.json").json()
 
     assert document["openapi"].startswith("3.1")
@@ -288,7 +288,7 @@ def test_every_operation_is_in_the_document(studio: InProcess) -> None:
 
 
 def test_every_operation_needs_a_key(studio: InProcess) -> None:
-    """Before anything else is checked."""
+    """The key is checked before anything else."""
     for operation in (*(one.name for one in OPERATIONS), "no/such"):
         for header, reason in (
             ("Bearer", "missing_key"),

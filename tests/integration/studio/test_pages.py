@@ -29,7 +29,7 @@ def studio(tmp_path: Path) -> Iterator[InProcess]:
 
 @pytest.fixture
 def checkout(studio: InProcess) -> dict[str, Any]:
-    """Two of one mug and one of another."""
+    """Open a checkout with two of one mug and one of another."""
     pattern = studio.pattern("p")
     lines = [
         {"productId": studio.product(request_id, pattern), "quantity": quantity}
@@ -88,7 +88,7 @@ def test_fifty_payments_at_once_make_one_order(studio: InProcess, checkout: dict
 
 
 def test_cancelled_checkout_cannot_be_paid(studio: InProcess, checkout: dict[str, Any]) -> None:
-    """Not in a tab that was open before either."""
+    """Nor can it be paid in a tab that was open before."""
     visitor = Visitor(studio)
     page = visitor.get(checkout["checkoutUrl"])
 
@@ -136,7 +136,7 @@ def test_forms_of_other_sites_are_refused(studio: InProcess, checkout: dict[str,
 
 
 def test_pages_have_strict_headers(studio: InProcess, checkout: dict[str, Any]) -> None:
-    """Also those that refuse."""
+    """Pages that refuse have them too."""
     visitor = Visitor(studio)
     for page in (visitor.get(checkout["checkoutUrl"]), visitor.get("/checkout/x"), visitor.get("/console")):
         _check_headers(page)
@@ -161,7 +161,7 @@ def _check_headers(page: Page) -> None:
 
 @pytest.fixture
 def visitor(studio: InProcess) -> Visitor:
-    """Logged in with the key that the studio was started with."""
+    """Return a visitor who is logged in with the key that the studio was started with."""
     made = Visitor(studio)
     assert made.log_in(KEY).path == "/console/patterns"
     return made
@@ -198,7 +198,7 @@ def test_session_is_no_cookie_and_is_kept_as_a_digest(studio: InProcess) -> None
 
 
 def test_session_ends_when_logged_out(studio: InProcess, visitor: Visitor) -> None:
-    """Also for whoever has a copy of it."""
+    """It ends for whoever has a copy of it, too."""
     copy = Visitor(studio)
     copy.session = visitor.session
     assert visitor.submit(visitor.get("/console/products").form("/logout")).status == 401
@@ -261,7 +261,7 @@ def test_orders_are_listed_with_what_is_in_them(studio: InProcess, visitor: Visi
 
 
 def test_account_sees_only_its_own(studio: InProcess, visitor: Visitor) -> None:
-    """Patterns, products, orders and keys."""
+    """That goes for patterns, products, orders and keys."""
     order_id = paid_order(studio)
     shop = Visitor(studio)
     shop.log_in(key_of(studio, "shop"))

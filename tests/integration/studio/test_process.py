@@ -210,7 +210,7 @@ def test_refused_call_is_not_accepted(instruments: Studio) -> None:
 def test_lost_or_unreadable_answer(
     instruments: Studio, effect: dict[str, Any], error: type[Exception], accepted: int
 ) -> None:
-    """Sent again, the request is the one job."""
+    """The request, sent again, is the same job."""
     instruments.faults.use({"on": "creates", "nth": [1], "effect": effect})
 
     with pytest.raises(error):
@@ -250,7 +250,7 @@ def test_fates_of_jobs(instruments: Studio) -> None:
 
 
 def test_instruments_survive_a_kill() -> None:
-    """Clock, faults with their counts and the meter."""
+    """The clock, the faults with their counts, and the meter survive."""
     with Studio(clock="manual", pace="realistic") as studio:
         studio.faults.use({"on": "patterns/create", "nth": [3], "effect": {"kind": "job_fails"}})
         jobs = [studio.ask("patterns/create", **BODY)[1]["jobId"]]

@@ -21,7 +21,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """What an answer shows."""
+    """The page that an answer shows."""
 
     def __init__(self, answer: httpx.Response) -> None:
         super().__init__()

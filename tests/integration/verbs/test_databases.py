@@ -36,7 +36,7 @@ LIMIT = timedelta(hours=12)
 
 @pytest.fixture
 def run(ledger: Ledger, clock: Clock) -> BegunRun:
-    """A run with rows in four states, still open."""
+    """Return a run that is still open, with rows in four states."""
     run = Past(ledger, clock).begin(HERON, HERON_MUG, FERN, FOX, REFUSED)
     run.make("H-1")
     run.attempt(run.product("H-2"), AttemptState.FAILED)
@@ -94,7 +94,7 @@ def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decisi
 
 
 def ordered(run: BegunRun) -> str:
-    """A checkout of the product of H-1, opened and paid; its request ID."""
+    """Open and pay a checkout of the product of H-1; return its request ID."""
     product = run.product("H-1")
     line = PickedLine("H-1", product.key, "prd_1", 2, "for Anna")
     item = checkout_item(Scope("staging", "spring").of_orders, "samples", [("prd_1", 2)])

@@ -26,7 +26,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def shell(folder: Path, command: str, streams: str) -> tuple[str, str]:
-    """The exit code, and what the command wrote on its error output if that is still there."""
+    """Return the exit code, and the command's error output if that stream is still open."""
     (folder / "rows.csv").write_text(ROWS, encoding="utf-8")
     done = subprocess.run(
         ["sh", "-c", f"{{ {PATTERNMILL} {command}; echo $? > code; }} {streams}"],
