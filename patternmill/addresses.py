@@ -14,12 +14,12 @@ _LOOPBACK = "localhost"
 #: Schemes of the stores that fsspec opens; `memory` is within this process.
 STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _BUCKET_AND_PATH = re.compile(r"[\w.-]+(/[\w.,=+ ()-]+)*", re.ASCII)
-#: One address inside another, as fsspec has them.
+#: The separator of an address inside another one, as fsspec writes it.
 _CHAIN = re.compile(r"::(?=[\w+.-]+:/)")
 
 
 def is_remote(address: str) -> bool:
-    """Return whether it is an address (https://, s3://, ...) rather than a path."""
+    """Return whether this is an address (https://, s3://, ...) rather than a path."""
     return "://" in address and not address.startswith("file://")
 
 
@@ -57,7 +57,7 @@ def source_name(address: str) -> str:
 
 def checked_place(place: str) -> str:
     """Return where results go: a path as it is, or a store's address. Raises ValueError, which never shows it."""
-    # A path has dropped one of the slashes.
+    # `s3:/...` is an address too: it went through Path, which drops a slash.
     if "://" not in place and not re.match(r"\w{2,}:/", place):
         return place
     scheme, slashes, rest = place.partition("://")
@@ -70,7 +70,7 @@ def checked_place(place: str) -> str:
 
 
 def is_below(address: str, prefix: str) -> bool:
-    """Return whether a store's address is a prefix, or below it."""
+    """Return whether a store's address equals a prefix or is below it."""
     return f"{address}/".startswith(f"{prefix.rstrip('/')}/")
 
 
@@ -106,7 +106,7 @@ def is_unencrypted(url: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether it is on this machine: `localhost` or a loopback address, as other names need a name server."""
+    """Return whether an address is on this machine: `localhost` or a loopback IP, as other names need a name server."""
     return _host(urlsplit(url).hostname or "") == _LOOPBACK
 
 
@@ -117,7 +117,7 @@ def is_web_address(url: str) -> bool:
 
 
 def _parts(url: str) -> SplitResult | None:
-    """Return an address's parts; None where it cannot be parsed. Python's message would show the address."""
+    """Return an address's parts, or None if it cannot be parsed: Python's error message would show the address."""
     try:
         parts = urlsplit(url)
         return parts if parts.port != 0 else None

@@ -1,4 +1,4 @@
-"""Limits on what the files of the working folder may set: little, as whoever prepared the folder wrote them."""
+"""Limits on what the files of the working folder may set: little, since whoever prepared the folder wrote them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def variable(field: str) -> str:
     return f"{PREFIX}{field}".upper()
 
 
-#: The service, which is used where neither is exported.
+#: The service's address and key, which apply where neither is exported.
 _SERVICE = ("studio_url", "api_key")
-#: Used where they are not exported: times to wait, and prices.
+#: Settings that apply where they are not exported: the window, timeouts, the currency and prices.
 _FREE = (
     "max_in_flight",
     "request_timeout",
@@ -34,7 +34,7 @@ _FREE = (
     "refinement_price",
     "product_price",
 )
-#: They only tighten what is exported, or the default.
+#: Settings that may only tighten what is exported, or the default.
 TIGHTENING = (
     "attempts",
     "in_doubt_limit",
@@ -49,7 +49,7 @@ _ALLOWED = frozenset(map(variable, (*_SERVICE, *_FREE, *TIGHTENING)))
 
 
 def read_env_file() -> dict[str, str]:
-    """Return the variables of `.env` in the working folder, as it has them.
+    """Return the variables of `.env` in the working folder, as they are written there.
 
     Raises ConfigurationError for a setting that a folder must not decide, and for another user's file.
     """
@@ -58,7 +58,7 @@ def read_env_file() -> dict[str, str]:
         return {}
     refuse_foreign(path)
     try:
-        # Interpolated, a value could name another variable, such as a key, and have its text.
+        # With interpolation, a value could name another variable, such as a key, and take its text.
         values = set_variables(dotenv_values(path, interpolate=False))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
@@ -75,7 +75,7 @@ def read_env_file() -> dict[str, str]:
 
 
 def set_variables(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return variables by upper-case names; an empty one is not set."""
+    """Return the variables by their upper-case names; an empty one counts as not set."""
     return {name.upper(): text for name, text in values.items() if text}
 
 

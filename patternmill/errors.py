@@ -16,7 +16,7 @@ PatternmillError
 │   └── LeaseLost          another run acquired the lease while this one was unresponsive: this one stops
 └── BudgetReached          a limit that a person set does not cover the next purchase: raise it, then run again
 
-Each has what happened, where, and what to do.
+Each says what happened, where, and what to do.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class ApprovalNeeded(PatternmillError, code="approval_needed"):
 
 
 class Overtaken(PatternmillError, code="overtaken"):
-    """A newer run of the catalog has ended the question about a plan, and an answer to it no longer counts."""
+    """A newer run of the catalog has ended the question about a plan, and a reply to it no longer counts."""
 
 
 class ServiceStopped(PatternmillError, code="service_stopped"):
-    """No new item may be begun; what runs is finished."""
+    """No new item may be begun; what is in flight is finished."""
 
 
 class NotStarted(PatternmillError, code="not_started"):
@@ -91,8 +91,8 @@ class NotStarted(PatternmillError, code="not_started"):
 class RowFailed(PatternmillError, code="failed"):
     """An item ended without what it was to make. Task runs of items raise it, so that they fail.
 
-    `request_id` and `job_id` are those of its last attempt. `is_final`: the item will not be made; else the next run
-    resumes it.
+    `request_id` and `job_id` are those of its last attempt. With `is_final` the item will not be made; otherwise the
+    next run resumes it.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def json_bytes(value: object, *, is_pretty: bool = False) -> bytes:
 
 
 def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> str:
-    """Write `chunks` as the whole of `path`, durably, and return its SHA-256; `mode`: before the umask.
+    """Write `chunks` durably as the whole of `path`, and return its SHA-256; `mode` is the one before the umask.
 
     When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left beside it.
     """
@@ -50,7 +50,7 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, mode: int = 0o666) -> st
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Remove what a killed writer of these files left beside them. For the only writer in the directory."""
+    """Remove what a killed writer of these files left beside them, on behalf of the only writer in the directory."""
     for name in names:
         for left in directory.glob(f".{glob.escape(name)}.*.tmp"):
             left.unlink(missing_ok=True)
@@ -62,7 +62,7 @@ def latest_in(environment: str) -> str:
 
 
 def link_latest(out: Path, name: str = LATEST) -> Path | None:
-    """Make the link `latest` (or `name`), beside the run's directory `out`, lead to it.
+    """Point the link `latest` (or `name`), beside the run's directory `out`, at that directory.
 
     Return None where it cannot: `out` itself or a person's own file has the name, or the file system has no links.
     """
@@ -130,7 +130,7 @@ def private_folder(folder: Path) -> Path:
 def make_folder(folder: Path, *, mode: int = 0o777) -> Path:
     """Make the folder, and those above it that are missing, so that they survive a power cut; return it.
 
-    A synced file is lost where the entry of a folder above it was not synced.
+    Even a synced file is lost if the entry of a folder above it was not synced.
     """
     for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
         missing.mkdir(mode=mode, exist_ok=True)
@@ -184,7 +184,7 @@ def refuse_shared(home: Path) -> None:
 
 
 def _refuse_shared_entry(path: str) -> None:
-    """Check an entry; of a link, also what it leads to."""
+    """Check an entry and, for a link, also what it leads to."""
     try:
         link = os.lstat(path)
         target = os.stat(path) if stat.S_ISLNK(link.st_mode) else link  # noqa: PTH116

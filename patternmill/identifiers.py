@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NewType
 
 RunId = NewType("RunId", str)
-#: Names one thing to be made, whatever the attempt.
+#: The name of one thing to be made, the same for every attempt.
 ItemKey = NewType("ItemKey", str)
-#: Names one attempt at an item: the `requestId` on the wire.
+#: The name of one attempt at an item: the `requestId` on the wire.
 RequestId = NewType("RequestId", str)

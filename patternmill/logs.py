@@ -18,10 +18,10 @@ from patternmill.text import each_text, visible_lines
 
 #: The environment variable that has lines written to the error output, as `text` or `json`.
 LOG_FORMAT = "PATTERNMILL_LOG_FORMAT"
-#: The packages whose lines these are.
+#: The packages whose log lines are written.
 _OURS = ("patternmill", "tasks", "prefect_host", "cli")
 _SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH|LEDGER_URL|CONNECTION_URL", re.IGNORECASE)
-#: Shorter values may be words, which a mask would strike everywhere.
+#: The shortest secret that is masked, in characters: a shorter value may be an ordinary word.
 _SHORTEST_SECRET = 6
 _BEARER = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
 
@@ -33,7 +33,7 @@ def known_secrets() -> list[str]:
 
 
 def _secrets() -> Iterator[str]:
-    # Whoever uses the settings says what is wrong with them.
+    # The code that uses the settings reports what is wrong with them.
     with suppress(PatternmillError):
         yield from load_settings(unknown_too=True).secrets()
     for name, value in os.environ.items():

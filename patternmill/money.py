@@ -10,14 +10,14 @@ from decimal import Decimal
 from patternmill.states import Stage
 
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d{1,24})"
-#: How many decimals their minor units make, where those are not two.
+#: The number of decimals of each currency that does not have two.
 _DECIMALS = {
     **dict.fromkeys(re.findall(r"\w+", "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"), 0),
     **dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3),
     **dict.fromkeys(["CLF", "UYW"], 4),
 }
 _MARKS = "AUD A$ BRL R$ CAD CA$ CNY CN¥ EUR € GBP £ HKD HK$ ILS ₪ INR ₹ JPY ¥ KRW ₩ MXN MX$ NZD NZ$ PHP ₱ USD $ VND ₫"
-#: Their signs in English; any other currency is shown by its code.
+#: The signs of currencies in English; any other currency is shown by its code.
 SIGNS = dict(zip(_MARKS.split()[::2], _MARKS.split()[1::2], strict=True))
 
 
@@ -38,7 +38,7 @@ def sums(amounts: Mapping[str, int]) -> str:
 def read_money(text: str, currency: str | None) -> int:
     """Return the minor units of `€5`, `5.00` or `EUR 5.00`; without a currency, of a whole number in the prices' unit.
 
-    Raises ValueError; for a bare number that may mean either unit, with both readings.
+    Raises ValueError, with both readings for a bare number that may mean either unit.
     """
     text = " ".join(text.split())
     if currency is None:
@@ -67,9 +67,9 @@ class Limit:
     name: str
     remedy: str
     left: int
-    #: What a purchase of each stage takes of what is left: 1 where items are counted, else the price.
+    #: What a purchase of each stage takes from what is left: 1 where items are counted, else the price.
     takes: Mapping[Stage, int]
-    #: `left` is minor units.
+    #: Whether `left` is an amount in minor units, not a number of items.
     is_money: bool = False
 
     def covers(self, purchases: Mapping[Stage, int], more: int = 0) -> bool:

@@ -30,7 +30,7 @@ from patternmill.addresses import checked_place, checked_url, is_remote, is_unen
 from patternmill.errors import ConfigurationError
 from patternmill.money import read_money
 
-#: The environment that counts where none is named or set.
+#: The environment that is used where none is named or set.
 STAGING = "staging"
 #: Confirms that what another catalog has is bought again.
 DUPLICATES = "duplicates"
@@ -43,13 +43,13 @@ UPGRADE = "upgrade"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN)]
-#: Also the name of a folder.
+#: A catalog's name, which is also the name of a folder.
 CatalogName = Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)]
 
 
 def checked_path(path: Path) -> Path:
     """Return a path as it is. Raises ValueError for an address."""
-    # A path has dropped one of the slashes.
+    # `s3:/...` was an address: Path drops a slash.
     if re.match(r"\w{2,}:/", str(path)):
         raise ValueError("must be a path, not an address: copy it from there")
     return path
@@ -60,13 +60,13 @@ _Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(va
 Place = Annotated[_Text, AfterValidator(checked_place)]
 #: A path, an address, or a name of PATTERNMILL_SOURCES.
 SourceName = Annotated[_Text, Field(min_length=1)]
-#: How many takes of a pattern a person chooses from.
+#: The number of takes of a pattern that a person chooses from.
 Takes = Annotated[int, Field(ge=1, le=9)]
 #: A number of items or rows.
 Count = Annotated[int, Field(ge=0)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
 Window = Annotated[int, Field(ge=1, le=5000)]
-#: The form and the server refuse other texts; elsewhere RunOptions does, with a longer message.
+#: A limit of failures. The form and the server refuse other texts; elsewhere RunOptions does, with a longer message.
 MaxFailures = Annotated[str, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)?$"})]
 #: The most pieces of one product in a checkout: more than that is a slip of the keyboard.
 MOST_OF_A_PRODUCT = 100_000
@@ -96,7 +96,7 @@ def wait_time(text: str) -> timedelta:
     return timedelta(seconds=int(text[:-1]) * _UNITS[text[-1]])
 
 
-#: So many replaced products are never too large a share.
+#: The number of replaced products that is never too large a share.
 _FEW_CHANGES = 5
 
 
@@ -105,12 +105,12 @@ class RowLimit:
     """The limits on rows of a catalog that change without a person's decision: neither may be exceeded."""
 
     count: int = 20
-    #: Of the rows that the catalog has.
+    #: The share of the catalog's rows, from 0 to 1.
     share: float = 0.1
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `20`, `10%` or `20,10%`; what is not named has its default. Raises ConfigurationError."""
+        """Read `20`, `10%` or `20,10%`; the part that is left out keeps its default. Raises ConfigurationError."""
         count, share = cls.count, cls.share
         for part in re.findall(r"[^\s,;]+", text):
             if re.fullmatch(r"\d{1,9}", part):
@@ -125,19 +125,19 @@ class RowLimit:
         return cls(count, share)
 
     def allows_retiring(self, rows: int, of: int) -> bool:
-        """Return whether so many of a catalog's rows may be retired. One always may; all never, as by an empty file."""
+        """Return whether so many of a catalog's rows may be retired: never all, and one is never too large a share."""
         return rows < of and self._allows(rows, of, few=1) if rows else True
 
     def allows_replacing(self, products: int, of: int) -> bool:
-        """Return whether so many of a catalog's products may be replaced. A handful is never too many."""
+        """Return whether this many of a catalog's products may be replaced. A handful is never too large a share."""
         return self._allows(products, of, few=_FEW_CHANGES)
 
     def _allows(self, changed: int, of: int, *, few: int) -> bool:
-        """Return whether the count is kept, and the share of them too unless they are few."""
+        """Return whether the count is within its limit and, unless they are few, the share too."""
         return changed <= min(self.count, max(few, math.floor(self.share * of + 1e-9)))
 
 
-#: In minor units: the highest limit and price, so that no sum over a catalog passes 64 bits.
+#: The highest limit and the highest price, in minor units: no sum over a catalog passes 64 bits.
 MOST_AMOUNT = 10**15
 MOST_PRICE = 10**11
 
@@ -187,7 +187,7 @@ class Source(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     address: SecretStr
-    #: Sent to the origin of the address, and nowhere else.
+    #: The credential, which is sent to the origin of the address and nowhere else.
     bearer: Key | None = None
 
     @model_validator(mode="before")
@@ -258,7 +258,7 @@ Url = Annotated[str, AfterValidator(checked_url)]
 #: A Dask scheduler's address, or the name of a file in the home: the arguments of Prefect's DaskTaskRunner as JSON.
 Dask = Annotated[str, Field(pattern=r"^(tls://[^/\s]+:\d+|\w[\w-]*\.json)$")]
 LedgerUrl = Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)]
-#: By name.
+#: The sources by name, or the same as JSON.
 Sources = Annotated[dict[str, Source], BeforeValidator(_from_json), AfterValidator(_checked_sources)]
 #: The address of a store, and a path there.
 Store = Annotated[str, AfterValidator(_checked_store)]
@@ -267,7 +267,7 @@ Confirmed = Annotated[Confirmation | None, BeforeValidator(confirmation)]
 RowLimitText = Annotated[str, AfterValidator(_checked_row_limit)]
 #: An ISO 4217 code, in any case.
 Currency = Annotated[str, AfterValidator(_checked_currency)]
-#: In minor units; as text, an amount as people write it.
+#: A price in minor units; a text is read as an amount that a person wrote.
 Price = Annotated[int, Field(ge=0, le=MOST_PRICE), BeforeValidator(_minor_units)]
 Amount = Annotated[int, Field(ge=0, le=MOST_AMOUNT), BeforeValidator(_minor_units)]
 #: An amount of money as a person writes it, which is read in the currency of the settings.

@@ -6,12 +6,12 @@ import re
 from urllib.parse import unquote
 
 MASK = "**********"
-#: In a query, or in libpq's own form, where a value may be quoted.
+#: A password in a query, or in libpq's own form, where a value may be quoted.
 _PASSWORD = re.compile(r"(?i)\b(?:ssl)?(?:password|passwd|pwd)\s*=\s*(?:'((?:[^'\\]|\\.)*)'?|([^\s&'\"#;]+))")
 _USER_INFO = re.compile(r"://[^\s/@:'\"]*:([^\s/'\"]+)@")
 #: In what is known to be an address, a password may have any character.
 _LOOSE_USER_INFO = re.compile(r"://[^/@:]*:(.+)@")
-#: Shorter ones would mask parts of ordinary text.
+#: The shortest password that is masked, in characters: a shorter one would mask parts of ordinary text.
 _SHORTEST_PASSWORD = 4
 
 

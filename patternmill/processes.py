@@ -22,13 +22,13 @@ from patternmill.passwords import mask_passwords
 
 T = TypeVar("T")
 
-#: Characters of a command.
+#: The number of characters of a command that are shown.
 _MOST_SHOWN = 120
 
 
 @cache
 def boot_id() -> str | None:
-    """Return the kernel's name for the time since this machine was started; None where it has none."""
+    """Return the kernel's ID of this machine's current boot; None where it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -36,7 +36,7 @@ def boot_id() -> str | None:
 
 
 def uptime() -> float:
-    """Return the seconds of a clock that nobody can set, and that runs while the machine sleeps where it can."""
+    """Return the seconds of a clock that nobody can set and that, if possible, runs while the machine sleeps, too."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -113,7 +113,7 @@ class Unfinished(Exception):
     """The error of work that takes longer than it may."""
 
 
-#: New objects before a collection of the youngest; at Python's default of 700 a run spends much of its CPU time on it.
+#: The number of new objects before the youngest are collected; at Python's default of 700 that takes much CPU time.
 _YOUNGEST = 100_000
 
 
@@ -123,5 +123,5 @@ def collect_rarely() -> None:
 
 
 def collect_no_more() -> None:
-    """Collect no more garbage, as the process is about to end: a last look takes half a second after Prefect."""
+    """Collect no more garbage, as the process is about to end: with Prefect, a last collection takes half a second."""
     gc.freeze()

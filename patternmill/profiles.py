@@ -21,9 +21,9 @@ from patternmill.files import own_text
 from patternmill.parameters import EnvironmentName, Key, Url
 
 URL, KEY, PROFILES = "PATTERNMILL_STUDIO_URL", "PATTERNMILL_API_KEY", "PATTERNMILL_PROFILES"
-#: In the home: a table for each environment, with `url`, `key` and, if it has moved, `formerly`.
+#: The file in the home with a table for each environment: `url`, `key` and, if the service has moved, `formerly`.
 PROFILES_FILE = "profiles.toml"
-#: Exported by `patternmill up` to its worker while it serves the embedded studio.
+#: The variables that `patternmill up` exports to its worker while it serves the embedded studio.
 EMBEDDED = {"url": "PATTERNMILL_EMBEDDED_URL", "key": "PATTERNMILL_EMBEDDED_KEY"}
 
 
@@ -44,7 +44,7 @@ class Profile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    #: Ends with the version segment.
+    #: The address of the service, which ends with the version segment.
     url: Annotated[Url, AfterValidator(_encrypted)]
     key: Key
     #: Other addresses of the same service, where it has moved or has several names.
@@ -57,12 +57,12 @@ class Profile(BaseModel):
 
 
 class EmbeddedProfile(Profile):
-    """The embedded studio of this home, which no profile that a person writes can be."""
+    """The profile of this home's embedded studio; no profile that a person writes can be one."""
 
     url: Annotated[Url, AfterValidator(_on_this_machine)]
 
 
-#: The embedded studio before it is started, whose records can be read.
+#: The profile of the embedded studio before it is started; its records can be read already.
 NOT_STARTED = EmbeddedProfile(url="http://localhost/v1", key=SecretStr("none"))
 _PROFILES = TypeAdapter(dict[EnvironmentName, Profile])
 
@@ -99,7 +99,7 @@ def unknown_environment(name: str, configured: Iterable[str]) -> ConfigurationEr
 
 
 def exported_studio(exported: Mapping[str, str]) -> EmbeddedProfile | None:
-    """Return the embedded studio that `up` serves for its worker, in which this process runs. Raises ValueError."""
+    """Return the embedded studio that `up` serves, if this process runs in its worker. Raises ValueError."""
     values = {field: exported[name] for field, name in EMBEDDED.items() if name in exported}
     return EmbeddedProfile.model_validate(values) if values else None
 
@@ -122,7 +122,7 @@ def _pair(exported: Mapping[str, str], file: Mapping[str, str]) -> Profile | Non
 
 
 def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:
-    """Return the profiles by name, which are exported or in the home."""
+    """Return the profiles by name, as they are exported or, if none are, from the file in the home."""
     text, where = exported.get(PROFILES), PROFILES
     try:
         if text is not None:
@@ -141,7 +141,7 @@ def _several(home: Path, exported: Mapping[str, str]) -> dict[str, Profile]:
 
 
 def _each_its_own(profiles: dict[str, Profile], where: str) -> dict[str, Profile]:
-    """Raise ConfigurationError for two names of one service, which would buy everything twice."""
+    """Return the profiles. Raises ConfigurationError for two names of one service, which would buy everything twice."""
     names: dict[str, str] = {}
     for name, profile in profiles.items():
         for service in profile.services:
@@ -154,7 +154,7 @@ def _each_its_own(profiles: dict[str, Profile], where: str) -> dict[str, Profile
 
 
 def _unusable(where: str, error: ValidationError) -> ConfigurationError:
-    """Return the refusal of a profile; that of the pair has the names of its variables."""
+    """Return the refusal of a profile; for the plain pair it names the variables."""
     names = {"url": URL, "key": KEY} if where == "PATTERNMILL" else {}
     faults = []
     for fault in error.errors():

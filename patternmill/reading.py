@@ -66,14 +66,14 @@ class Reading:
     """
 
     name: str
-    #: Bytes.
+    #: The most bytes that are read.
     size: int = 256 << 20
-    #: Below the header, blank rows included: as many as a spreadsheet holds.
+    #: The most rows below the header, blank ones included: as many as a spreadsheet holds.
     rows: int = 1_048_576
     columns: int = 16_384
-    #: From the request for the first byte to the last row read.
+    #: The time from the request for the first byte to the last row read.
     time: timedelta = timedelta(minutes=2)
-    #: What people call the file.
+    #: The words for the file in messages.
     noun: str = "a catalog"
 
     def __post_init__(self) -> None:
@@ -99,9 +99,9 @@ class Reading:
             )
 
     def check_rows(self, number: int) -> None:
-        """Raise InputRefused for more rows than are read, and now and then if the time is over.
+        """Raise InputRefused for more rows than are read or, checked now and then, once the time is over.
 
-        `number`: that of the last row read; the header is 1.
+        `number` is that of the last row read; the header is 1.
         """
         if number > self.rows + 1:
             remedy = "Delete the blank rows, or divide it into several files."
@@ -115,7 +115,7 @@ class Reading:
             raise self.too_slow()
 
     def time_left(self) -> float:
-        """Return the seconds that are left; 0 or less: the time is over."""
+        """Return the seconds that are left; 0 or less once the time is over."""
         return self._ends - time.monotonic()
 
     def in_time(self, work: Callable[[], T]) -> T:

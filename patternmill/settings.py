@@ -57,17 +57,17 @@ class Settings(BaseModel):
     #: Address and key of each environment: PATTERNMILL_PROFILES or a file in the home, by name; and the plain
     #: PATTERNMILL_STUDIO_URL with PATTERNMILL_API_KEY, of `environment`. None at all: the embedded studio is started.
     profiles: Mapping[EnvironmentName, Profile] = {}
-    #: Ledger and local state.
+    #: The folder of the ledger and other local state.
     home: Path = Path(".patternmill")
     #: Scopes request IDs and the ledger, together with the catalog's name.
     environment: EnvironmentName = "staging"
-    #: None: SQLite under `home`. postgresql://... for several machines.
+    #: The ledger's address: postgresql://... for several machines. None: SQLite under `home`.
     ledger_url: LedgerUrl = None
-    #: None: one machine drives a run's rows. tls://... of a Dask scheduler, or a cluster's file in the home.
+    #: The Dask scheduler (tls://...), or a cluster's file in the home. None: one machine drives a run's rows.
     dask: Dask | None = None
     #: The most jobs in flight at once.
     max_in_flight: Window = 200
-    #: One exchange: connecting, sending, and reading the whole answer.
+    #: The most time for one exchange: connecting, sending, and reading the whole answer.
     request_timeout: Duration = timedelta(seconds=30)
     #: How long a job is waited for before its row reads `waiting`.
     job_timeout: Duration = timedelta(minutes=30)
@@ -75,11 +75,11 @@ class Settings(BaseModel):
     create_timeout: Duration = timedelta(minutes=10)
     #: Past this age an unanswered request is not sent again without a person's decision.
     in_doubt_limit: Duration = timedelta(hours=12)
-    #: How many times an item is attempted when its job fails.
+    #: The most attempts at an item whose jobs fail.
     attempts: Attempts = 2
     #: Patterns of text (regular expressions, case ignored) in a failed job's reason that make the failure final.
     final_reasons: Reasons = ()
-    #: What a service is known to call the operations and fields that the interface leaves open: JSON, by environment.
+    #: The file (JSON, by environment) with the names of operations and fields that the interface leaves open.
     operations_file: Path | None = None
     #: The currency of all amounts, by its ISO 4217 code. None: the unit of the prices.
     currency: Currency | None = None
@@ -89,7 +89,7 @@ class Settings(BaseModel):
     product_price: Price = 0
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
     day_budget: Amount | None = None
-    #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
+    #: The items, and the cost at worst (minor units), above which a plan waits for a person. None: no plan waits.
     approve_above_items: Count | None = None
     approve_above_cost: Amount | None = None
     #: More items than this are bought of a service (not the embedded one) only when its environment is confirmed.
@@ -108,7 +108,7 @@ class Settings(BaseModel):
 
     @property
     def service(self) -> Profile | None:
-        """Return the environment's profile. None: none is set, and the command line starts the embedded studio."""
+        """Return the environment's profile; None if it has none: the command line then starts the embedded studio."""
         return self.profiles.get(self.environment)
 
     @property
@@ -152,7 +152,7 @@ class Settings(BaseModel):
         return frozenset(texts).union(*map(passwords_in, texts))
 
     def source_at(self, address: str) -> str | None:
-        """Return the name of an address in the settings, which tells none of its secrets."""
+        """Return the name that the settings give an address, which shows none of the address's secrets."""
         addresses = {source.address.get_secret_value(): name for name, source in self.sources.items()}
         return addresses.get(address)
 

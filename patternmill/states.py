@@ -16,9 +16,9 @@ class Stage(StrEnum):
     CHECKOUT = "checkout"  #: A checkout of products, which a person pays.
 
 
-#: What is made by operations for which the interface promises no safe retry.
+#: The stages made by operations for which the interface promises no safe retry.
 UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
-#: What a run makes for its rows.
+#: The stages that a run makes for its rows.
 ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 
 
@@ -29,7 +29,7 @@ class AttemptState(StrEnum):
     WITHDRAWN = "withdrawn"  #: On record, and certainly never sent.
     ACCEPTED = "accepted"  #: The service answered with a job ID.
     SUCCEEDED = "succeeded"  #: The job succeeded, and its result is on record. Final.
-    FAILED = "failed"  #: The job failed, the service said. Once it says so again a next attempt may begin.
+    FAILED = "failed"  #: The service said that the job failed. Another one may follow if it says so again.
     REJECTED = "rejected"  #: The service refused the request as invalid, so that no job exists.
     HELD = "held"  #: A person decides: answers contradict one another, or it must not be sent again.
 
@@ -46,11 +46,11 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.FAILED: frozenset({AttemptState.ACCEPTED}),
 }
 
-#: Its request was sent, or may have been, and has no end.
+#: The states of an attempt that was sent, or may have been, and that has not ended.
 OPEN_STATES = frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED})
-#: The service has something for the item, or may have.
+#: The states in which the service has something for the item, or may have.
 MAY_EXIST = OPEN_STATES | {AttemptState.SUCCEEDED, AttemptState.HELD}
-#: Nothing exists at the service, and the same request may be sent later.
+#: The states in which nothing exists at the service, and the same request may be sent later.
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
 #: The error code of a refusal by a redirect, which some services answer to what they have executed.
 REDIRECTED = "redirected"
@@ -99,7 +99,7 @@ UNFINISHED_ROWS = frozenset(
     {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
 )
 
-#: Statuses that are no failure of a run, nor left over by it: made, or left to a person's decision.
+#: Statuses that are neither failures of a run nor left over by it: made, or left to a person's decision.
 COMPLETE_ROWS = frozenset({RowStatus.SUCCEEDED, RowStatus.TO_CHOOSE, RowStatus.DISCARDED})
 
 #: The rows of failures.csv: no other run changes them until a person edits the row or decides about it.
@@ -107,7 +107,7 @@ FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - COMPLETE_ROWS
 #: Rows that are gathered by cause: the failures, and those where the service has still to answer.
 WITH_CAUSE = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
 
-#: What a retry can change; the rest is made already, or waits for an edit or a decision.
+#: Statuses that a retry can change; any other row is made already, or waits for an edit or a decision.
 RETRIABLE = UNFINISHED_ROWS | {RowStatus.FAILED}
 
 

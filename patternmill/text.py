@@ -89,7 +89,7 @@ def duration(time: float | timedelta) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
 
 
-#: The units of a range of time: from how many seconds on they are used, their seconds, and their names.
+#: The units of a range of time: the seconds from which each is used, its length in seconds, and its name.
 _RANGE_UNITS = ((2 * 86_400, 86_400, "d"), (100 * 60, 3600, "h"), (90, 60, "min"), (0, 1, "s"))
 
 
@@ -121,7 +121,7 @@ UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
 
-#: The same, with characters that have no width or look like a plain space.
+#: The unsafe characters, and those that have no width or look like a plain space.
 _HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
@@ -142,7 +142,7 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Return the same for each line of a text."""
+    """Return the text with the invisible characters of each line as escapes; its line breaks stay."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -164,7 +164,7 @@ def _escape(match: re.Match[str]) -> str:
     return _NAMED.get(match.group()) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-#: Stands for a value that is left out.
+#: The text that stands for a value that is left out.
 REMOVED = "[removed]"
 
 

@@ -1,4 +1,4 @@
-"""Testers: thousands of tests stay in memory, so garbage is looked for rarely; what they start can be interrupted."""
+"""Set-up of all tests: thousands stay in memory, so garbage is collected rarely; what they start can be interrupted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from patternmill.processes import collect_rarely
 
 collect_rarely()
-# A shell has its background jobs ignore it, and they pass that on to what they start.
+# A shell makes its background jobs ignore SIGINT, and they pass that on to what they start.
 with suppress(ValueError):  # not in the main thread
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is there by now is not looked at again."""
+    """Freeze what is there by now, so that no collection looks at it again."""
     gc.collect()
     gc.freeze()
 
@@ -32,7 +32,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def run_test(item: pytest.Function, run: Callable[[Coroutine[Any, Any, None]], object]) -> bool | None:
-    """Run a test that is asynchronous, and say that it was run; None: it is not."""
+    """Run an asynchronous test and return True; return None for any other test."""
     if not inspect.iscoroutinefunction(item.function):
         return None
     run(item.function(**{name: item.funcargs[name] for name in inspect.signature(item.function).parameters}))

@@ -15,7 +15,7 @@ from patternmill.ledger.spending import day_of
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage, Verdict
 
 _STATES = frozenset(state.value for state in AttemptState)
-#: The sentence about each row that a query finds.
+#: The queries for problems, by the sentence about each row that they find.
 _QUERIES = {
     # The same picture may have the same ID; checkouts have IDs of their own.
     "Job {} belongs to {} requests.": "SELECT a.job_id, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
@@ -39,7 +39,7 @@ _QUERIES = {
 
 
 def problems(ledger: Ledger) -> Iterator[str]:
-    """What is wrong, a sentence each. Reliable only while no run writes."""
+    """Yield what is wrong, a sentence each. Reliable only while no run writes."""
     for sentence, query in _QUERIES.items():
         yield from (sentence.format(*row) for row in ledger.database.rows(query))
     for check in (_contents, _money, _approvals, _events, _documents, _checkouts):
@@ -47,7 +47,7 @@ def problems(ledger: Ledger) -> Iterator[str]:
 
 
 def _contents(ledger: Ledger) -> Iterator[str]:
-    """No two contents share a pattern or product."""
+    """Check that no two contents share a pattern or product."""
     for result_id, environment, stage in ledger.database.rows(
         "SELECT a.result_id, i.environment, i.stage FROM attempts a JOIN items i ON i.key = a.item_key "
         "WHERE a.result_id IS NOT NULL GROUP BY a.result_id, i.environment, i.stage HAVING count(*) > 1"
@@ -59,7 +59,7 @@ def _contents(ledger: Ledger) -> Iterator[str]:
 
 
 def _money(ledger: Ledger) -> Iterator[str]:
-    """What each run booked, against the attempts that reserved it."""
+    """Check what each run booked against the attempts that reserved it."""
     owed: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     for environment, stage, currency, run_id, intended_at, price, state in ledger.database.stream(
         "SELECT i.environment, i.stage, a.currency, a.run_id, a.intended_at, a.price, a.state "
@@ -82,7 +82,7 @@ def _money(ledger: Ledger) -> Iterator[str]:
 
 
 def _approvals(ledger: Ledger) -> Iterator[str]:
-    """What was drawn from each approval, against the attempts under it."""
+    """Check what was drawn from each approval against the attempts under it."""
     for approval, purchases, amount, owed, owed_amount in ledger.database.rows(
         "SELECT p.id, p.purchases, p.amount, count(a.request_id), coalesce(sum(a.price), 0) FROM approvals p "
         "LEFT JOIN attempts a ON a.approval_id = p.id AND a.state NOT IN ('withdrawn', 'rejected') "
@@ -99,7 +99,7 @@ def _approvals(ledger: Ledger) -> Iterator[str]:
 
 
 def _events(ledger: Ledger) -> Iterator[str]:
-    """Every attempt came to its state by legal changes, each of them on record."""
+    """Check that every attempt came to its state by legal changes, each of them on record."""
     recorded = ledger.database.stream(
         "SELECT a.request_id, a.state, e.kind FROM attempts a LEFT JOIN events e "
         "ON e.request_id = a.request_id ORDER BY a.request_id, e.seq"
@@ -114,7 +114,7 @@ def _events(ledger: Ledger) -> Iterator[str]:
 
 
 def _documents(ledger: Ledger) -> Iterator[str]:
-    """Those under their SHA-256 also by that."""
+    """Check that the inputs of all runs are there, and that documents named by their SHA-256 still have it."""
     known = set()
     for name, raw in ledger.database.stream("SELECT name, raw FROM documents"):
         known.add(name)
@@ -125,7 +125,7 @@ def _documents(ledger: Ledger) -> Iterator[str]:
 
 
 def _checkouts(ledger: Ledger) -> Iterator[str]:
-    """Their rows are those that their requests name, in the same order; and only open ones have orders."""
+    """Check that their rows are those of their requests, in the same order, and that only opened ones have orders."""
     for record in checkouts(ledger):
         _, content = ledger.purchases.item(record.key)
         asked = [(line["productId"], line["quantity"]) for line in content["lines"]]

@@ -55,6 +55,6 @@ class PrefectApi:
 
 
 def api_of(server: OwnServer) -> PrefectApi:
-    """The API of our own server, with the credential that opens it."""
+    """Return the API of our own server, with the credential that opens it."""
     basic = base64.b64encode(server.credential.encode()).decode()
     return PrefectApi(server.api_url, {"Authorization": f"Basic {basic}"})

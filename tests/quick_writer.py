@@ -12,8 +12,8 @@ from patternmill.ledger.ledger import LedgerWriter
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_writer() -> Iterator[None]:
-    """In a folder whose `conftest.py` imports it. How long a writer waits is tested in
-    `tests/integration/ledger/test_writer.py`.
+    """Have writers wait a millisecond, in a folder whose `conftest.py` imports this. How long a writer waits is tested
+    in `tests/integration/ledger/test_writer.py`.
     """
     with pytest.MonkeyPatch.context() as context:
         context.setitem(LedgerWriter.__init__.__kwdefaults__, "linger", timedelta(milliseconds=1))

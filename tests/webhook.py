@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 AUTOMATIONS = Path(__file__).resolve().parent.parent / "deployments" / "automations.yaml"
-#: As a person fills it in in the UI.
+#: The script that saves the block as a person fills it in in the UI.
 BLOCK = """
 import sys
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
@@ -21,9 +21,9 @@ message = {"subject": "{{subject}}", "body": "{{body}}"}
 secrets = {"address": sys.argv[1]}
 print(CustomWebhookNotificationBlock(name="ops", url="{{address}}", json_data=message, secrets=secrets).save("ops"))
 """
-#: For tests that wait in vain: a text of the automations, and what is written there instead.
+#: Texts of the automations, and what replaces them for tests that would wait too long.
 IMPATIENT = {"patience 600": "patience 10", "within: 120": "within: 10", "within: 93600": "within: 15"}
-#: For a message that would be one too many.
+#: The time to wait for a message that would be one too many.
 QUIET_SECONDS = 12
 
 
@@ -42,7 +42,7 @@ class Inbox:
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Nothing on the terminal."""
+                """Write nothing to the terminal."""
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook-with-a-key"

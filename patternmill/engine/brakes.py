@@ -19,22 +19,22 @@ from patternmill.text import plural
 REFUSED_ENOUGH = 3
 #: When this many different items of a stage fail, with no success between, the service may be at fault.
 FAILED_ENOUGH = 5
-#: Seconds after which a job that has failed may get the attempt that tests the service: it will not end well by itself.
+#: Seconds since its acceptance after which a failed job may get the attempt that tests the service.
 TESTED_AFTER = 3600
 
 
 class RefusedAlike:
     """A count of the refusals of one run, which halts the run where they may be about the account.
 
-    From the third one on nothing is begun. Creates on their way are still answered: an acceptance of the same kind ends
-    the suspicion, and without one the run is halted.
+    From the third one on, nothing is begun. Creates that are out are still answered: an acceptance of the same kind
+    ends the suspicion; without one, the run is halted.
     """
 
     def __init__(self, halt: Halt, to_make: Iterable[Item] = ()) -> None:
         """Take as `to_make` all items of the run: where there are few, fewer refusals are suspicious."""
         self._halt = halt
         self._to_make = Counter(map(kind_of, to_make))
-        #: By kind, and by how they were refused, the requests since one of the kind was last accepted.
+        #: The requests refused since one of their kind was last accepted, by kind and by how they were refused.
         self._refused = defaultdict[str, defaultdict[str, dict[ItemKey, RequestId]]](
             lambda: defaultdict(dict)
         )
@@ -100,11 +100,11 @@ def _reason(item: Item, count: int, refusal: Refusal) -> HaltReason:
 class FailureBrake:
     """A count of the failures of one run, which holds new attempts at a stage back until one of its items succeeds.
 
-    Once nothing else is being made, one attempt a stage and run may test whether the service works again.
+    Once nothing else is being made, one attempt per stage and run may test whether the service works again.
     """
 
     def __init__(self, in_flight: Callable[[], int]) -> None:
-        """Take as `in_flight` what returns how many items are being made, those that are held back included."""
+        """Take as `in_flight` a function that returns the number of items being made, including those held back."""
         self._in_flight = in_flight
         self._failed = defaultdict[Stage, set[ItemKey]](set)
         #: By stage, the item whose next attempt is the test; None once that has failed too.
@@ -128,7 +128,7 @@ class FailureBrake:
         return len(self._failed[item.stage]) >= FAILED_ENOUGH and not is_test
 
     async def wait(self, item: Item, is_stopped: Callable[[], bool], *, may_test: bool) -> str:
-        """Wait until a new attempt is not held back; return why it is once nothing else is being made."""
+        """Wait until a new attempt is no longer held back; return why it still is once nothing else is being made."""
         while self.holds(item) and not is_stopped():
             if self._waiting + 1 >= self._in_flight():
                 if may_test and item.stage not in self._tests:

@@ -42,11 +42,11 @@ from patternmill.text import plural
 
 logger = logging.getLogger(__name__)
 
-#: Makes an item, or drives a group, to its end. It may wrap `Engine.make` or `Engine.drive_group`, as a Prefect task
-#: does. What it returns counts for nothing: the ledger says what became of the item.
+#: Functions that make an item, or drive a group, to its end. They may wrap `Engine.make` or `Engine.drive_group`, as
+#: Prefect tasks do. What they return is ignored: the ledger says what became of the item.
 Make = Callable[[Item], Awaitable[Any]]
 MakeGroup = Callable[[Group], Awaitable[Any]]
-#: The turns of rows: what is under way, on a pattern that exists, new; and after all others what failed or was refused.
+#: The turns of rows: under way, on a pattern that exists, new and, after all others, failed or refused before.
 _UNDER_WAY, _ON_A_PATTERN, _NEW, _FAILED_BEFORE, _REFUSED_BEFORE = range(5)
 
 
@@ -102,7 +102,7 @@ class Engine:
         writer.heed(lambda pause: self.brake(paused(pause)), lambda: api.is_quiet)
 
     def let_go(self) -> None:
-        """Let go of the plan and its rows, all of which have ended: what is done next takes memory of its own."""
+        """Release the plan and its rows once all have ended, as what is done next takes memory of its own."""
         self.plan, self.groups = replace(self.plan, rows=(), items={}), []
         for record in (self._rows, self._granted, self._shared, self._results, self._failures):
             record.clear()
@@ -120,7 +120,7 @@ class Engine:
     # -- rows
 
     async def drive(self, make: Make | None = None, make_group: MakeGroup | None = None) -> None:
-        """Drive all rows to their end, group by group: one begins once all rows of the one before it have their slots.
+        """Drive all rows to their end, group by group: each begins once all rows of the one before it have their slots.
 
         `make` makes each item, and `make_group` drives each group: by default the engine itself. With `make_group`,
         `make` makes only the references that several groups share. A row's failure raises nothing. A ledger that takes
@@ -155,9 +155,9 @@ class Engine:
     def _in_order(self) -> list[list[tuple[PlannedRow, Group]]]:
         """Return the rows in the order of their slots: group by group, and what failed before after all groups.
 
-        Apart from all others, and last, come those that were refused before: refused alike once more they halt the run,
-        which is to keep no other row from being made. In a group, rows that share a pattern follow one another, so that
-        a stop interrupts one such pattern at most.
+        Rows that were refused before come last, apart from all others: if they are refused alike again, they halt the
+        run, which must not keep any other row from being made. In a group, rows that share a pattern follow one
+        another, so that a stop interrupts at most one such pattern.
         """
         places = []
         for group in self.groups:
@@ -255,7 +255,7 @@ class Engine:
         await asyncio.shield(self._shared[item.key])
 
     async def _make_unless_halted(self, item: Item) -> None:
-        """Have an item made. A failure is on record by then, and a ledger that fails has halted the run."""
+        """Make an item unless its stage is halted. A failure is recorded, and a failure of the ledger halts the run."""
         await self._may_begin()
         await self._attempts.take_turn(item)
         suspicions, is_put_off = self._alike.suspicions, False
@@ -295,7 +295,7 @@ class Engine:
                 self._lose_task_run(item.describe(), fault)
 
     def _lose_task_run(self, what: str, fault: BaseException | None) -> None:
-        """Remember that nothing was begun for something because its task run did not do it."""
+        """Remember that nothing was begun for an item or a group because its task run was lost."""
         why = type(fault).__name__ if fault is not None else "it ended at once"
         logger.warning("The task run of %s was lost: %s", what, why)
         message = f"The task run of {what} was cancelled or refused by Prefect ({why}), and nothing was begun for it."
@@ -436,7 +436,7 @@ class Engine:
     # -- the end
 
     async def _withhold_the_rest(self) -> None:
-        """Have rows wait, not fail, whose next attempt was due and that this run did not come to."""
+        """Mark rows as waiting, not failed, when their next attempt was due and this run did not get to it."""
         tried_again = (item for item in self.plan.items.values() if item.reason is Reason.TRIED_AGAIN)
         left = [planned for planned in tried_again if not self._has_ended(planned.item)]
         with suppress(PatternmillError):
@@ -478,7 +478,7 @@ class Engine:
 
 
 async def _fault_of(making: Awaitable[Any]) -> BaseException | None:
-    """Await in a task of its own, and return what it raised, a cancellation and signals of Prefect included."""
+    """Await `making` in a task of its own; return what it raised, including a cancellation and signals of Prefect."""
     task = asyncio.ensure_future(making)
     await asyncio.wait({task})
     return asyncio.CancelledError() if task.cancelled() else task.exception()

@@ -1,4 +1,4 @@
-"""Read the evidence: can a response about a job be an answer to this request?"""
+"""Evidence against a response about a job: why it cannot belong to the request that it answers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Contradiction:
 
     code: str
     message: str
-    #: Others may be answered with each other's jobs and results too: nothing more is begun.
+    #: Whether nothing more is begun, as other requests may be answered with one another's jobs and results too.
     stops: bool = True
 
 
 def contradictions(
     purchases: Purchases, job: Job, asked: Attempt, stage: Stage, environment: str
 ) -> Iterator[Contradiction]:
-    """Yield what contradicts a response, the gravest first, in the transaction that records what it leads to.
+    """Yield what contradicts a response, the gravest first, as seen by the transaction that records what it leads to.
 
     `asked`: the attempt, with the job ID that was asked for, if any.
     """
@@ -69,8 +69,8 @@ def owner_of_result(
 ) -> RequestId | None:
     """Return the request of another item that has this result, except one of a refinement's own chain.
 
-    A service may make one result of one content, as for two rows that differ only in their skus; but each checkout is
-    paid on its own.
+    A service may make one result for the same content, as for two rows that differ only in their skus; but each
+    checkout is paid on its own.
     """
     if result_id is None:
         return None

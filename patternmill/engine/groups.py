@@ -35,7 +35,7 @@ class Group:
 
 
 class Window:
-    """The slots of the rows that may be under way at once; one task takes them all."""
+    """The slots of the rows that may be under way at once; only one task may take them."""
 
     def __init__(self, slots: int) -> None:
         self._slots, self._taken = slots, 0
@@ -65,14 +65,14 @@ class Window:
 
 
 def groups_of(plan: Plan) -> list[Group]:
-    """Return the rows that need work, in groups. Rows of one pattern are together; a reference may be shared."""
+    """Return the rows that need work, in groups. Rows of one pattern are together; groups may share a reference."""
     rows, references = list(plan.to_do()), plan.of_stage(Stage.REFERENCE)
     parts = partition([[key for key in row.keys if key not in references] for row in rows])
     return [Group(number, tuple(rows[row] for row in part)) for number, part in enumerate(parts, start=1)]
 
 
 def partition(rows: Sequence[Collection[ItemKey]]) -> list[list[int]]:
-    """Return the indexes of rows in groups, which follow from the keys of their items alone, on every machine.
+    """Return the indexes of rows in groups, which depend on the keys of their items alone, on every machine.
 
     Rows that share an item are in one group, however large it is; else groups are filled in the order of the rows.
     """

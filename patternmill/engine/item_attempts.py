@@ -66,7 +66,7 @@ class Attempts:
         self._turns = defaultdict[Stage, asyncio.Lock](asyncio.Lock)
         #: The items that have their turn.
         self._has_turn: set[ItemKey] = set()
-        #: By stage, the items held since one was accepted, as nobody promises that they may be sent again.
+        #: By stage, the number of items held since one was accepted, as nobody promises that they may be sent again.
         self._holds = Counter[Stage]()
         #: When the last item was held, by the ledger's time.
         self._held_at = 0.0
@@ -104,7 +104,7 @@ class Attempts:
         `made`: at least what the item is built on. `retried`: by a person. `after`: the number of an attempt that has
         just failed. Raises BudgetReached, and NotStarted where its stage was halted meanwhile.
         """
-        #: What this very call has begun, should its transaction be repeated after a lost connection.
+        #: What this call has begun, in case its transaction is repeated after a lost connection.
         begun: dict[RequestId, timedelta | None] = {}
 
         def begin_in(ledger: Ledger) -> tuple[Attempt, timedelta | None]:
@@ -229,7 +229,7 @@ class Attempts:
         return {"error_code": FINAL_FAILURE if is_final else f"{item.stage}_failed", "error": error}
 
     async def _record_refusal(self, item: Item, attempt: Attempt, refusal: Refusal) -> Attempt:
-        """Record a refusal; what may still be made stays open, what was not sent keeps what was said of it before."""
+        """Record a refusal: what may still be made stays open, and what was not sent keeps an earlier refusal."""
         if refusal.stops:
             self._halt.begin(HaltReason(Outcome.FAILED, refusal.code, refusal.message))
         to, code, error = refusal.state, refusal.code or None, refusal.message or None
@@ -252,14 +252,14 @@ class Attempts:
         recorded = await self._writer.write(record)
         is_refused_alike = refusal.state is AttemptState.REJECTED and refusal.alike
         if is_refused_alike and (doubted := self.alike.refused(item, attempt.request_id, refusal)):
-            # The next run sends again what may be about the account, though it names something of the row.
+            # These may be about the account although they name something of the row: the next run sends them again.
             await self._writer.write(lambda ledger: ledger.purchases.doubt_refusals(doubted))
         return replace(recorded, state=refusal.state or recorded.state)
 
     def _halt_for_hold(self, item: Item, error: str) -> None:
-        """Begin no other item of its stage until a create that began later is accepted: an outage holds one item.
+        """Begin no other item of its stage until a create that began later is accepted: an outage then holds one item.
 
-        A second one in a row is no outage, and nothing that leads to this stage is begun any more.
+        If a second one in a row is held, it is no outage, and nothing that leads to this stage is begun any more.
         """
         self._holds[item.stage] += 1
         self._held_at = self._writer.now()
@@ -289,7 +289,7 @@ class Attempts:
         )
 
     async def hold_back(self, failed: Attempt, why: str) -> Attempt:
-        """Let an item wait whose next attempt is due; the same command makes it."""
+        """Let an item wait although its next attempt is due; the same command makes that attempt."""
         why = why.removesuffix(".")
         message = f"Attempt {failed.attempt + 1} held back: {why}; `patternmill retry`. {failed.error}"
         return await self.keep_waiting(failed, HELD_BACK, message)
@@ -297,7 +297,7 @@ class Attempts:
     async def withhold(self, item: Item, failed: Attempt) -> Attempt:
         """Hold back the attempt after a failed one, unless a limit is the reason.
 
-        Then the item stays failed, and the next run's plan counts the attempt among what it buys within its limits.
+        In that case the item stays failed, and the next run's plan counts the attempt among what its limits allow.
         """
         if not self._halt.forbids_sending(item.stage):
             return failed
@@ -312,7 +312,7 @@ class Attempts:
 
 
 def request_of(item: Item, attempt: Attempt, sent_ago: timedelta | None) -> CreateRequest:
-    """Return what is sent for an attempt, whose request may have been sent so long ago; None: it never was."""
+    """Return what is sent for an attempt, whose request may have been sent this long ago; None: it never was."""
     return CreateRequest(
         item.stage,
         attempt.body,
@@ -361,7 +361,7 @@ def is_passing(attempt: Attempt) -> bool:
 def _sent_ago(ledger: Ledger, attempt: Attempt) -> timedelta:
     """Return the age of an open attempt that another run or process began: it may have been sent since.
 
-    It is a century where the clocks contradict one another, above any limit, so that a person decides about it.
+    Where the clocks contradict one another it is a century: above any limit, so that a person decides about it.
     """
     if attempt.state is not AttemptState.INTENDED:
         return timedelta(0)

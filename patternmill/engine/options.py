@@ -56,7 +56,7 @@ class RunOptions:
     final_reasons: tuple[str, ...] = ()
     in_doubt_limit: timedelta = timedelta(hours=12)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
-    #: Of an item of each stage, in minor units.
+    #: The price of an item of each stage, in minor units.
     prices: Mapping[Stage, int] = field(default_factory=lambda: dict.fromkeys(ROW_STAGES, 0))
     #: More failed items than this stop the run: a count (int), or a share of those that have ended (float).
     most_failures: int | float | None = None

@@ -16,12 +16,12 @@ class Progress:
     """The counts of one run. Rows are those of the file; the rest is what this run did."""
 
     refused: int = 0
-    #: Rows whose product existed.
+    #: Rows whose product existed before this run.
     done_before: int = 0
     #: Rows for which this run has something to do, and those of them that have ended.
     to_do: int = 0
     ended: int = 0
-    #: Those that a stop or a limit leaves for the next run.
+    #: Rows that a stop or a limit leaves for the next run.
     left_out: int = 0
     failed: int = 0
     in_flight: int = 0
@@ -31,7 +31,7 @@ class Progress:
     made: Counter[Stage] = field(default_factory=Counter)
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: How many task runs of Prefect were begun for items and groups.
+    #: The number of Prefect's task runs that were begun for items and groups.
     task_runs: int = 0
 
     @classmethod
@@ -51,7 +51,7 @@ class Progress:
     def time_left(self, queued: int = 0) -> tuple[float, float] | None:
         """Return the least and the most seconds that are left; None while they are not known.
 
-        They follow from the run's own rate once more rows have ended than are under way: before, all may end at once.
+        They follow from the run's own rate once more rows have ended than are under way: till then all may end at once.
         `queued`: items in flight that still wait to be sent.
         """
         left = self.to_do - self.ended - self.left_out
@@ -63,10 +63,10 @@ class Progress:
         return None
 
 
-#: The ended rows from which a rate is known, and the share by which the rest usually differs from it.
+#: The number of ended rows from which a rate is known, and the share by which the rest usually differs from it.
 _ENOUGH_ROWS, _USUAL_SPREAD = 5, 0.1
 
-#: The gravest first.
+#: The outcomes of halted runs, the gravest first.
 _GRAVITY = (
     Outcome.CANCELLED,
     Outcome.FAILED,
@@ -94,11 +94,11 @@ def paused(pause: Pause) -> HaltReason:
 
 
 class Halt:
-    """The stages of which no new item may be begun, and why. What is in flight is finished all the same."""
+    """The stages at which no new item may be begun, and why. What is in flight is finished all the same."""
 
     def __init__(self) -> None:
         self._reasons: dict[Stage, HaltReason] = {}
-        #: Why one purchase was not made, while nothing is halted.
+        #: Why one purchase was not made although nothing is halted.
         self.kept_purchase: HaltReason | None = None
 
     def begin(self, reason: HaltReason, *, stages: tuple[Stage, ...] = tuple(Stage)) -> None:
@@ -114,11 +114,11 @@ class Halt:
                 self._reasons[stage] = reason
 
     def lift(self, code: str) -> None:
-        """Let items be begun again that were halted for this reason."""
+        """Let items be begun again at the stages that were halted for this reason."""
         self._reasons = {stage: reason for stage, reason in self._reasons.items() if reason.code != code}
 
     def explain_stop(self, message: str) -> None:
-        """Replace the message about a person's stop by what was learned about it since; other reasons stay."""
+        """Replace the message about a person's stop with what was learned about it since; other reasons stay."""
         for stage, reason in self._reasons.items():
             if reason.code == STOPPED:
                 self._reasons[stage] = replace(reason, message=message)
@@ -137,7 +137,7 @@ class Halt:
 
     @property
     def why(self) -> str:
-        """Return for people why something was not begun."""
+        """Return why something was not begun, as a text for people."""
         reason = self.reason or self.kept_purchase
         return reason.message if reason is not None else "the run did not come to it"
 

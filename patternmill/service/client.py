@@ -32,18 +32,18 @@ KEEP_ALIVE = 4.0
 JSON = "application/json"
 #: The longest header line, and the most headers, of an answer: some servers send policies of tens of kilobytes.
 LONGEST_HEADER, MOST_HEADERS = 256 * 1024, 4096
-#: How many characters of an unreadable answer are looked at, and quoted.
+#: The number of characters of an unreadable answer that are looked at, and that are quoted.
 _LARGEST_QUOTED, _QUOTED = 20_000, 200
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>")
 _UNREADABLE = "\ufffd"
-#: Raises unless a request may be sent at this moment.
+#: A last look before a request is sent, which raises unless it may be sent at this moment.
 Look = Callable[[], Awaitable[None]]
 
 
 class StudioClient:
     """Sends requests and never raises for what the service or the network does; cancellation passes through.
 
-    Talks to the httpx transport itself: `httpx.AsyncClient` adds 0.15 ms of CPU a request, and redirects,
+    Talks to the httpx transport itself: `httpx.AsyncClient` adds 0.15 ms of CPU per request, and redirects,
     cookies and logging of addresses, none of which is wanted here.
     """
 
@@ -117,7 +117,7 @@ class _Body(httpx.AsyncByteStream):
 
     def __init__(self, body: bytes, look: Look | None) -> None:
         self._body, self._look = body, look
-        #: Raised by the look; the transport reports it as a lost connection.
+        #: The error that the look raised, which the transport reports as a lost connection.
         self.refusal: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -221,7 +221,7 @@ def _fault(error: Exception) -> Answer:
 _NO_PROXY = Answer(Trouble.PROXY, "the proxy does not connect")
 _RESET = Answer(Trouble.RESET, "the connection closed before the answer")
 _UNKNOWN = Answer(Trouble.BROKEN, "the answer cannot be read as HTTP")
-#: The first class that fits decides.
+#: The answers to classes of errors; the first class that fits decides.
 _FAULTS: tuple[tuple[type[BaseException], Answer], ...] = (
     (
         aiohttp.ClientConnectorCertificateError,

@@ -36,7 +36,7 @@ class DeliveryState(StrEnum):
     """The fate of a report."""
 
     SENT = "sent"
-    #: Its answer was lost, or does not name the report. It is not sent again: it would be there twice.
+    #: Its answer was lost, or does not name the report. It is not sent again, as it might then be there twice.
     IN_DOUBT = "in_doubt"
     NOT_SENT = "not_sent"
 

@@ -33,7 +33,7 @@ RESULT_FIELDS = {
 }
 #: Stages whose create may answer with what was made, and no job.
 _IMMEDIATE = frozenset({Stage.REFERENCE, Stage.CHECKOUT})
-#: Where a service may repeat the request, beside the job's own fields.
+#: The fields in which a service may repeat the request, beside the job's own fields.
 _REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
 #: Fields with a picture of this very stage, read before those with any picture.
 _OWN_PICTURES = {

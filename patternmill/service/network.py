@@ -1,4 +1,4 @@
-"""Means of every HTTP exchange: proxies, certificates, the IP addresses of hosts, and packed bodies."""
+"""What every HTTP exchange needs: proxies, certificates, the IP addresses of hosts, and unpacked bodies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from patternmill.errors import ConfigurationError
 
 IpAddress = IPv4Address | IPv6Address
 
-#: The unicast addresses of IPv6, and the ranges in them that lead to IPv4 (Teredo and 6to4). NAT64 is outside of them.
+#: The unicast addresses of IPv6, and the ranges in them that lead to IPv4 (Teredo and 6to4). NAT64 is outside them.
 _UNICAST = ip_network("2000::/3")
 _TUNNELS = (ip_network("2001::/32"), ip_network("2002::/16"))
 #: Values of Content-Encoding that are unpacked here.
@@ -88,7 +88,7 @@ def resolve(host: str, port: int) -> list[IpAddress]:
 
 
 def is_routable(address: IpAddress) -> bool:
-    """Return whether an address is one host's on the public internet, and leads to no other address."""
+    """Return whether an address belongs to one host on the public internet, and leads to no other address."""
     if not address.is_global or address.is_multicast:
         return False
     return address.version == 4 or (address in _UNICAST and not any(address in tunnel for tunnel in _TUNNELS))

@@ -16,7 +16,7 @@ from patternmill.text import UNSAFE
 
 Fields = Mapping[str, Any]
 
-#: An answer may be wrapped in one of these, once.
+#: The fields in one of which an answer may be wrapped, once.
 _ENVELOPES = ("data", "result", "category")
 _LISTS = ("categories", "models", "items", "data", "results")
 _IDS = ("categoryid", "modelid", "id", "code", "slug", "key")
@@ -38,7 +38,7 @@ class ListPage:
     """One page of a list of categories or models."""
 
     categories: tuple[Category, ...]
-    #: Leads to the next page; None: no further page can be asked for.
+    #: The cursor that leads to the next page; None: no further page can be asked for.
     cursor: Any
     #: Whether the answer shows that there is another page.
     has_more: bool
@@ -85,7 +85,7 @@ def read_options(answer: Any) -> tuple[Option, ...] | None:
 def offer_of(categories: Iterable[Category], details: Mapping[str, Any]) -> Offer:
     """Return the offer of listed categories; `details`: the answers of `categories/get` by category ID.
 
-    A category without readable details is as the list has it.
+    A category without readable details stays as the list has it.
     """
     read = ((category, read_options(details.get(category.id))) for category in categories)
     return described_offer(
@@ -96,7 +96,7 @@ def offer_of(categories: Iterable[Category], details: Mapping[str, Any]) -> Offe
 
 
 def _plain(record: Any) -> Fields:
-    """Return the fields by plain names; of `categoryId` and `category_id` the interface's own spelling counts."""
+    """Return the fields by plain names; of both `categoryId` and `category_id` the interface's spelling counts."""
     fields: dict[str, Any] = {}
     if isinstance(record, dict):
         for key in sorted(record, key=lambda key: "_" in key or "-" in key):
@@ -155,7 +155,7 @@ def _values(fields: Fields) -> list[tuple[str, ...]] | None:
 
 
 def _is_required(fields: Fields) -> bool | None:
-    """Return None where the answer does not say so, or has a default for what is left out."""
+    """Return whether an option is required; None where the answer does not say, or has a default for it."""
     required: bool | None = _first(fields, _REQUIRED, bool)
     return required if fields.get("default") is None else None
 
@@ -172,5 +172,5 @@ def _texts(fields: Fields, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_usable(text: str) -> bool:
-    """Return whether a person can see and type it."""
+    """Return whether a person can see and type a text."""
     return bool(text.strip()) and not UNSAFE.search(text)

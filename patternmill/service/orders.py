@@ -13,9 +13,9 @@ from patternmill.service.redaction import clean
 from patternmill.service.resend import RATE_LIMITED, STOPPING, sentence
 from patternmill.text import REMOVED
 
-#: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not say which.
+#: Statuses that refuse the key, with their codes. Any other refusal may mean that the checkout is not paid.
 KEY_REFUSED = {401: STOPPING[401], 403: STOPPING[403], 407: STOPPING[407]}
-#: Bounded, so that a long text takes no long time.
+#: An address; bounded, so that a long text does not take long.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
 _CANCELLED = ("cancelled", "canceled")
 _LONGEST = 200
@@ -27,9 +27,9 @@ class ShownOrder:
 
     order_id: str | None
     status: str | None
-    #: Some field says so plainly, and none says the opposite. An order alone is no payment.
+    #: Whether some field says so plainly, and none says the opposite. An order alone is no payment.
     paid: bool = False
-    #: Nobody can pay it any longer.
+    #: Whether its status says so: nobody can pay it any longer.
     cancelled: bool = False
 
 

@@ -16,7 +16,7 @@ from patternmill.states import AttemptState
 LARGEST_KEPT = 2000
 
 
-#: An exchange that made nothing, for a person or a report: `operation`; `status`, of HTTP, 0 when no answer arrived;
+#: An exchange that made nothing, for a person or a report: `operation`; the HTTP `status`, 0 when no answer arrived;
 #: `durationMs`; and `body`, without secrets, where it was JSON and not large.
 FailedExchange = dict[str, Any]
 
@@ -38,15 +38,15 @@ class Refusal:
     state: AttemptState | None
     code: str = ""
     message: str = ""
-    #: No new item may be begun in this run.
+    #: Whether this run may begin no new item.
     stops: bool = False
-    #: Equal for different items that are refused in the same way.
+    #: A text that is equal for different items that are refused in the same way.
     alike: str = field(default="", compare=False)
     #: The exchange that decided it, if one did.
     exchange: FailedExchange | None = field(default=None, compare=False)
 
 
-#: A job: the service has the request, and the job may have ended already.
+#: How a create ends. With a job: the service has the request, and the job may have ended already.
 CreateEnd = Job | Refusal
 JobEnd = Ended | Refusal
 #: The run was stopped, and the service never had this request.
@@ -93,7 +93,7 @@ class Answer:
 
     trouble: Trouble = Trouble.NONE
     detail: str = ""
-    #: None: no whole answer was received.
+    #: The HTTP status; None: no whole answer was received.
     status: int | None = None
     #: The parsed JSON; None when it cannot be read (see `trouble`) or is `null`.
     body: Any = None
@@ -125,12 +125,12 @@ class Answer:
 
     @property
     def overloaded(self) -> bool:
-        """Return whether it asks for fewer requests."""
+        """Return whether it calls for fewer requests."""
         return self.status == 503 or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
 
 
 def failed_exchange(operation: str, answer: Answer, seconds: float) -> FailedExchange:
-    """Return an exchange that took so many seconds, fit for a report."""
+    """Return an exchange, which took this many seconds, in the form for a report."""
     milliseconds = round(max(seconds, 0.0) * 1000, 1)
     # The address at which a checkout is paid is a secret, whatever its field is called.
     body = None if operation.startswith("checkouts/") else _kept_body(answer.body)

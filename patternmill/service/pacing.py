@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-#: Seconds of a clock that never runs backward.
+#: A clock that never runs backward, in seconds.
 Clock = Callable[[], float]
 NEVER = float("inf")
 
@@ -24,9 +24,9 @@ class Pace:
     #: After n accepted requests a cut leaves (n + 1) / (n + 1 + CUT * cost) of the rate, and the rate is what it was
     #: after BACK * cost more. The cost of a refusal is 1, and PAUSED for each second of the pause that it asks for.
     CUT, BACK, PAUSED = 3.0, 50.0, 1.5
-    #: Requests a second, at least.
+    #: The lowest rate, in requests a second.
     SLOWEST = 0.2
-    #: Seconds between two wake-ups at least: at a high rate several requests go together, as a wake-up costs more.
+    #: The fewest seconds between two wake-ups: at a high rate several requests go together, as a wake-up costs more.
     LOOK = 0.02
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
@@ -67,7 +67,7 @@ class Pace:
             self._rate = min(self._rate + self._step, self._fastest)
 
     def refused(self, sent_at: float, pause: float = 0.0) -> None:
-        """Send nothing for `pause` seconds, and then less. A request from before the last cut brings no new cut."""
+        """Send nothing for `pause` seconds, then more slowly. A request from before the last cut causes no new one."""
         self._fill()
         self._paused_until = max(self._paused_until, self._clock() + pause)
         if sent_at >= self._cut_at:
@@ -75,7 +75,7 @@ class Pace:
 
     def _cut(self, cost: float) -> None:
         top, n = self.rate, self._accepted
-        # Without an acceptance between, as in an outage, the rate returns to what it was before the first cut.
+        # Without an acceptance in between, as in an outage, the rate returns to what it was before the first cut.
         self._refused_at = top if n else self._refused_at
         self._rate = max(self.SLOWEST, top * (n + 1) / (n + 1 + self.CUT * cost))
         self._step = max(0.0, self._refused_at - self._rate) / (self.BACK * cost)
@@ -120,10 +120,10 @@ class Pace:
 
 
 class Interrupt:
-    """Once begun, it ends every wait inside of a `guard`, then and later."""
+    """An interrupt that, once begun, ends every wait inside a `guard`, then and later."""
 
     def __init__(self) -> None:
-        #: In the order in which they were entered, and are ended.
+        #: The guards that are open, in the order in which they were entered and are ended.
         self._guards: dict[asyncio.Timeout, None] = {}
         self.begun = False
 

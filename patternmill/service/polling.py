@@ -28,7 +28,7 @@ PERCENTILE, EARLIER, REMEMBERED = 0.1, 0.9, 100
 UNKNOWN = 0.2
 #: The gap between two polls: so many seconds (fewer while the job is younger than that), or this share of its age.
 GAP, SHARE = 2.0, 0.05
-#: Seconds for which a job of an earlier run is waited for at least.
+#: The fewest seconds for which a job of an earlier run is waited for.
 GRACE = 120.0
 
 
@@ -45,7 +45,7 @@ class FollowedJob:
     stage: Stage
     accepted_at: float
     deadline: float
-    #: Polls in a row that showed nothing of the job, and since when.
+    #: The number of polls in a row that showed nothing of the job, and since when.
     failures: int = 0
     failing_since: float = 0.0
 
@@ -55,14 +55,14 @@ class Poller(Questions):
 
     def __init__(self, client: StudioClient, pace: Pace, policy: ResendPolicy, clock: Clock) -> None:
         super().__init__(client, pace, policy, clock)
-        #: How many seconds the last successful jobs of each stage took.
+        #: The seconds that the last successful jobs of each stage took.
         self._took = {stage: deque[float](maxlen=REMEMBERED) for stage in Stage}
         self._abandoned = Interrupt()
         self._warned: set[str] = set()
         self._last_success = float("-inf")
 
     def remember(self, took: Iterable[tuple[Stage, float]]) -> None:
-        """Learn how many seconds successful jobs took, the latest last, by when their end was seen."""
+        """Learn how many seconds successful jobs took until their end was seen, the latest last."""
         for stage, seconds in took:
             self._took[stage].append(seconds)
 

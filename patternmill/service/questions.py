@@ -33,13 +33,13 @@ from patternmill.text import duration
 
 ORDER = "orders/get"
 CATEGORIES, CATEGORY, MODELS = "categories/list", "categories/get", "models/list"
-#: How often a question is asked, and at which pauses; a job is waited for by a person or a run.
+#: How often a question is asked at most (less for a job: a person or a run waits for it), and the longest pauses.
 TRIES, JOB_TRIES = 6, 4
 _LONGEST_PAUSE, _LONGEST_WAIT = timedelta(seconds=4), timedelta(minutes=1)
 _MOST_PAGES = 500
-#: Questions and polls that are out at once.
+#: The most questions and polls that are out at once.
 _MOST_AT_ONCE = 64
-#: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
+#: Seconds after which a service without a good answer is shown as waited for, and the characters shown of its last one.
 _SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 #: Statuses of an operation that is not there, of one that this key may not use, and of a job that is unknown.
 _ABSENT, _FORBIDDEN, _UNKNOWN_JOB = frozenset({404, 405, 410, 501}), 403, frozenset({400, 404, 410, 422})
@@ -54,7 +54,7 @@ class Questions:
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         #: Whether any request was answered at all, and any of them well.
         self._reached = self._answered_well = False
-        #: When an answer was good last; since when none was, and the last of those; None while all is well.
+        #: When an answer was last good; since when none was, with the latest bad one (None while all is well).
         self._good_at = float("-inf")
         self._trouble: tuple[float, Answer] | None = None
 
@@ -71,7 +71,7 @@ class Questions:
         raise ServiceStopped(f"{sentence(answer)}{unreadable}", code="job_not_shown")
 
     async def order(self, checkout_id: str) -> ShownOrder | None:
-        """Return the order of a checkout, asked for once; None as long as there is none, perhaps as it is not paid.
+        """Return the order of a checkout, asked for once; None while there is none, perhaps because it is not paid.
 
         Raises ServiceStopped without a readable answer.
         """

@@ -9,7 +9,7 @@ from typing import Any
 from patternmill.text import REMOVED, each_text
 
 LONGEST = 500
-#: How many levels deep a reason is looked for.
+#: The number of levels down to which a reason is looked for.
 _DEPTH = 4
 MASK = "[key removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description", "code")
@@ -21,7 +21,7 @@ _CREDENTIAL = (
 )
 #: Names of fields with a credential, or with the address at which anyone can pay a checkout.
 _CREDENTIAL_FIELD = re.compile(rf"{_CREDENTIAL}|checkout[-_ ]?url", re.IGNORECASE)
-#: Replaced in texts, in this order: user and query of an address, then everything that looks like a credential.
+#: What is replaced in texts, in this order: user and query of an address, then everything that looks like a credential.
 _SHAPES = tuple(
     (re.compile(shape, re.IGNORECASE), replacement)
     for shape, replacement in (

@@ -1,4 +1,4 @@
-"""Tells what a refusal is about: a request ID that the service has already, the row, or unknown. Pure functions."""
+"""Pure functions that tell what a refusal is about: a request ID that the service has already, the row, or neither."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _KNOWN_ID = re.compile(
 )
 #: The field itself, not the number that many services give each of their answers.
 _NAMES_ID = re.compile(r"\brequest_?id\b(?!\s*[:=])", re.IGNORECASE)
-#: The ID is refused for its form, so that nothing can exist under it.
+#: Words of a refusal of the ID for its form, so that nothing can exist under it.
 _FORM = re.compile(
     r"\b(missing|required|invalid|format|length|long|short|characters|digits|uuid|match|string|empty|blank)\b"
 )
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
-#: Numbers, and IDs with one in them.
+#: Numbers, and IDs that contain one.
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
-#: Fields in which a service may repeat the request, which names nothing.
+#: Fields in which a service may repeat the request: what is in them does not say what is refused.
 _ECHOES = frozenset({"request", "input", "inputs", "params", "parameters", "arguments", "payload"})
 #: Fields that say which field of the request is meant.
 _PLACES = frozenset({"loc", "field", "param", "parameter", "path", "pointer", "property", "attribute"})

@@ -26,23 +26,23 @@ from patternmill.service.redaction import clean, scrubbed
 from patternmill.service.refusals import GIVEN, has_id_already, names_row, says_no, shape_of
 from patternmill.states import INVALID_REQUEST, NOT_REPEATABLE, UNCLEAR_REFUSAL, AttemptState, Stage
 
-#: Returns a number from 0 to 1.
+#: A function that returns a number from 0 to 1.
 Jitter = Callable[[], float]
 
 REDIRECTS = range(300, 400)
 #: The only redirect that means that the request was executed.
 SEE_OTHER = 303
-#: Redirects that say that it was not.
+#: The redirects that mean that it was not.
 ELSEWHERE = frozenset({307, 308})
-#: The key or the account is wrong: every other item would be answered the same.
+#: Statuses of a wrong key or account, with their codes: every other item would get the same answer.
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
-#: The address is wrong, or the service does not know what this one request names.
+#: Statuses of a wrong address, or of a request that names something that the service does not know.
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
 UNKNOWN_STATUS = "unknown_status"
 REPEATED_REQUEST = "repeated_request"
 REFUSED_IN_DOUBT = "refused_in_doubt"
 RATE_LIMITED = 429
-#: Of questions: no answer came, so that what was learned earlier counts.
+#: The code of a question that got no clear answer, so that what was learned earlier counts.
 UNREACHABLE = "unreachable"
 #: Troubles with which no request can reach the service: ever, or as long as none has reached it.
 _NEVER_REACHED = frozenset({Trouble.TLS, Trouble.ADDRESS})
@@ -73,15 +73,15 @@ class ResendPolicy:
     longest_wait: timedelta = timedelta(hours=1)
     #: A job that is unknown this soon after its acceptance may not have arrived everywhere yet.
     young: timedelta = timedelta(minutes=1)
-    #: Sends of one request that may be answered by a redirect, a proxy's page or "not found" before that counts.
+    #: The number of sends of one request that a redirect, a proxy's page or "not found" has to answer before it counts.
     unclear_tries: int = 4
-    #: So many requests answered so in a row mean the address: of an operation never seen to work, or of any other.
+    #: The requests answered so in a row that mean a wrong address: of an operation never seen to work, or of any other.
     unclear_requests: int = 3
     unclear_requests_later: int = 10
     jitter: Jitter = random.random
 
     def pause(self, tries: int) -> timedelta:
-        """Return the pause after so many tries: it doubles with each, and is random in its upper half."""
+        """Return the pause after this many tries: it doubles with each, and is random in its upper half."""
         longest = min(self.first_pause * (1 << min(tries - 1, 20)), self.longest_pause)
         return longest * (0.5 + 0.5 * self.jitter())
 
@@ -91,15 +91,15 @@ class CreateRequest:
     """A request that makes something, with what is known of it before it is sent."""
 
     stage: Stage = Stage.PATTERN
-    #: Sent byte for byte, each time.
+    #: The body, which is sent byte for byte each time.
     body: bytes = b""
-    #: Where a stage has several.
+    #: The operation, where a stage has several.
     operation: str | None = None
     #: Fields of the body that are not the row's.
     given: Collection[str] = GIVEN
-    #: Sent again, it is known to make nothing twice.
+    #: Whether it is known to make nothing twice when it is sent again.
     repeatable: bool = True
-    #: An operation that finds its job by the request ID.
+    #: The operation that finds its job by the request ID, if one is known.
     look_up: str | None = None
     #: The job that an earlier answer named for it.
     known_job_id: str | None = None
@@ -109,7 +109,7 @@ class CreateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The knowledge of a request's sender, besides its answer."""
+    """What the sender of a request knows besides its answer."""
 
     request: CreateRequest = field(default_factory=CreateRequest)
     #: Sends so far in this run, this one included.
@@ -153,7 +153,7 @@ class ResendAfter:
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The job has not ended as far as we know. `delay`: as requested, or after a failure; None: when it is due."""
+    """The job has not ended as far as we know. `delay`: requested, or after a failure; None: until a poll is due."""
 
     delay: timedelta | None = None
     server_requested: bool = False
@@ -166,7 +166,7 @@ PollDecision = AskAgain | Ended | Refusal
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """Return what the answer to a create leads to, by the first line that fits."""
+    """Return what the answer to a create leads to, by the first rule that fits."""
     if not now.request.repeatable and _may_be_executed(answer, now.request.stage):
         return _not_repeatable(answer, now)
     if answer.trouble in _NEVER_REACHED or (answer.trouble in NOT_REACHED_YET and not now.reached):
@@ -343,7 +343,7 @@ def _progress(answer: Answer, pause: timedelta, job_id: str) -> PollDecision:
         return AskAgain(pause, gave_up=replace(GAVE_UP, message=message))
     if job.job_id != job_id or job.has_ended:
         return Ended(job)
-    if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
+    if job.status == SUCCEEDED:  # without the ID of what was made: it has not ended until it names that
         message = f"Job {job.job_id} succeeded, and the service never said what it made."
         return AskAgain(pause, gave_up=Refusal(AttemptState.HELD, "result_missing", message))
     if job.status == RUNNING:

@@ -23,7 +23,7 @@ _GOOGLE_PAGE = re.compile(
     r"(?:/(?:edit|view|preview|htmlview|copy)?)?"
 )
 _WORKSHEET = re.compile(r"\bgid=(\d+)")
-#: Seconds to copy all files of a run.
+#: The most seconds for copying all files of a run.
 _MOST_SECONDS = 600.0
 
 
@@ -110,7 +110,7 @@ def _from_store(address: str, reading: Reading) -> tuple[bytes, str]:
         content: bytes = file_system.cat_file(path)
     except PatternmillError:
         raise
-    except Exception as error:  # each store has its own
+    except Exception as error:  # each store raises its own
         raise _store_refusal(address, reading.name, error) from None
     reading.check_size(len(content))
     return content, repr((info.get("size"), info.get("ETag"), info.get("etag")))
@@ -152,7 +152,7 @@ def copy_files(folder: Path, names: Sequence[str], address: str) -> None:
     """
     try:
         run_within(_MOST_SECONDS, lambda: _copy(folder, names, address))
-    except Exception as error:  # each store has its own
+    except Exception as error:  # each store raises its own
         raise PatternmillError(
             f"The results could not be copied to {address}: {type(error).__name__}. Nothing is lost: they are in "
             f"{folder.resolve()}.",

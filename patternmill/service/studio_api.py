@@ -37,11 +37,11 @@ from patternmill.service.resend import (
 from patternmill.settings import Settings
 from patternmill.states import UNCLEAR_REFUSAL, Stage
 
-#: How a create may end although the service has a job for it.
+#: The codes with which a create may end although the service has a job for it.
 _LOOKED_UP = frozenset({REPEATED_REQUEST, REFUSED_IN_DOUBT, UNCLEAR_REFUSAL})
 #: Requests a second, creates and polls apart, until the service shows that it takes fewer.
 CREATE_RATE, POLL_RATE = 500.0, 300.0
-#: Returns whether a request may be sent at this moment; whatever it raises ends the request.
+#: A function that returns whether a request may be sent at this moment; whatever it raises ends the request.
 MaySend = Callable[[], Awaitable[bool]]
 
 
@@ -51,9 +51,9 @@ class _Sending:
 
     request: CreateRequest
     may_send: MaySend | None
-    #: By the uptime, when any run sent it first: the service forgets while a machine is suspended, too.
+    #: When any run first sent it, by the uptime: the service forgets while a machine is suspended, too.
     began: float
-    #: As of the last send; in doubt from the beginning where an earlier run may have sent it.
+    #: The situation as of the last send; in doubt from the beginning where an earlier run may have sent it.
     now: Situation
     first_sent: float = 0.0
     #: The last answer, and after how many seconds it came.
@@ -65,7 +65,7 @@ class _Sending:
 
     @property
     def unsent(self) -> Refusal:
-        """Return how it ends where it is not sent (again)."""
+        """Return how it ends if it is not sent (again)."""
         if self.now.may_have_made:
             return Refusal(None, "in_doubt", "The run was stopped before the service answered clearly.")
         return NOT_BEGUN
@@ -99,7 +99,7 @@ class StudioApi(Poller):
         self._draining = Interrupt()
         #: Creates whose outcome is not known yet, and those of them that are out.
         self._creating = self._out = 0
-        #: When a create was accepted last.
+        #: When a create was last accepted.
         self._accepted_at = float("-inf")
         #: Operations of which a create was accepted, in this run or before.
         self._working: set[str] = set()
@@ -132,7 +132,7 @@ class StudioApi(Poller):
         self._working.update(operations)
 
     def share_rates(self, among: int) -> None:
-        """Take a part of the configured rates, as so many clients ask the service at once."""
+        """Take this client's part of the configured rates: `among` clients ask the service at once."""
         self._shared_among = among
         for pace in self._paces.values():
             pace.limit(self._rates[0] / among)
@@ -156,13 +156,13 @@ class StudioApi(Poller):
         return end if isinstance(end, Job) else self._refused(sending, end)
 
     async def send_feedback(self, report: FeedbackReport) -> Delivery:
-        """Send a report, once: sent again after a lost answer it would be there twice."""
+        """Send a report once: if it were sent again after a lost answer, it might be there twice."""
         answer = await self._client.post(FEEDBACK, orjson.dumps(report))
         return delivery_of(answer, report["requestId"])
 
     @property
     def queued(self) -> int:
-        """Count the creates that wait until they may be sent: for the rate, or for a pause that was asked for."""
+        """Return the number of creates that wait to be sent: for the rate, or for a pause that was asked for."""
         return self._creating - self._out
 
     @property
@@ -201,7 +201,7 @@ class StudioApi(Poller):
         pace = self._paces[sending.operation]
         try:
             async with self._draining.guard():
-                # What was begun first goes first: what is sent again before what is new.
+                # What was begun first goes first, so that resends come before what is new.
                 await pace.acquire(since=sending.began)
         except TimeoutError:
             return sending.unsent

@@ -21,7 +21,7 @@ from patternmill.service.network import GZIP, IpAddress, Network, proxy_for, tls
 from patternmill.text import plain
 
 MOST_REDIRECTS = 5
-#: In seconds: to connect to one IP address, and the longest pause of the server.
+#: The most seconds to connect to one IP address, and the longest pause of the server.
 _CONNECT_TIMEOUT, _PAUSE_TIMEOUT = 10.0, 30.0
 _TIMEOUT = {"connect": _CONNECT_TIMEOUT, **dict.fromkeys(("read", "write", "pool"), _PAUSE_TIMEOUT)}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -34,13 +34,13 @@ _REMEDY = "Check the address, who may read it, and that its place answers."
 class Access:
     """The terms on which an address may be read."""
 
-    #: Sent to the origin of the address alone, as are the user and password that it contains.
+    #: The credential, sent to the origin of the address alone, as are the user and password that it contains.
     bearer: SecretStr | None = None
     redirects: int = MOST_REDIRECTS
     #: No host but `own_host` may have an IP address that is not of the public internet.
     public_only: bool = False
     own_host: str | None = None
-    #: In seconds, before an address that answered 5xx or dropped the connection is asked once more.
+    #: The seconds before an address that answered 5xx or dropped the connection is asked once more.
     pause: float = 1.0
     network: Network = field(default_factory=Network)
 
@@ -63,7 +63,7 @@ class Page:
 
 
 class _ServerError(Exception):
-    """A 5xx, which may pass."""
+    """An answer with a 5xx status, which may pass."""
 
 
 _PASSING = (_ServerError, httpx.NetworkError, httpx.RemoteProtocolError, gaierror)
@@ -167,8 +167,8 @@ class _Reader:
     ) -> tuple[Sequence[IpAddress], httpx.Proxy | None, bool]:
         """Resolve the host; return the IP addresses to connect to, the proxy, and whether one on the way was public.
 
-        Behind a proxy, which may be the only one to know the host, there are no addresses. After a host of the public
-        internet the next one has to be of it as well. Raises InputRefused where the host may not be asked, and OSError
+        Behind a proxy, which may be the only one to know the host, there are no addresses. After a host on the public
+        internet the next one has to be on it as well. Raises InputRefused where the host may not be asked, and OSError
         where it has no address.
         """
         host = url.raw_host.decode("ascii")

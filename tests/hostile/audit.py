@@ -36,7 +36,7 @@ class ExpectedRow:
 
     @property
     def pattern_text(self) -> str:
-        """What its pattern is, with all that was done to it."""
+        """Return what its pattern is, with all that was done to it."""
         text = self.prompt + (GUIDED if self.extras.get("reference") else "")
         for column, cell in self.extras.items():
             if column.startswith("refine:") and cell:
@@ -73,7 +73,7 @@ class Purchase:
         return goods_of(self.prompt, self.category_id, dict(self.selections))
 
     def alive_at(self, at: float) -> bool:
-        """Running or succeeded, so that a second one is one too many."""
+        """Return whether it was running or had succeeded then, so that a second one is one too many."""
         return not (self.ended == "failed" and self.ended_at is not None and self.ended_at <= at)
 
 
@@ -98,7 +98,7 @@ class Audit:
 
     @cached_property
     def products(self) -> dict[str, Purchase]:
-        """Every finished product, by productId."""
+        """Return every finished product, by productId."""
         return {p.result_id: p for p in self.purchases if p.stage == "product" and p.result_id}
 
     @cached_property
@@ -113,7 +113,7 @@ class Audit:
         return sum(p.stage == stage for p in self.purchases)
 
     def wrong_products(self, products: Mapping[str, str]) -> list[str]:
-        """For sku -> productId of the results files: what does not belong to its row, as sentences."""
+        """Return, as sentences, which products (sku -> productId) of the results files do not belong to their rows."""
         faults = [f"{i} is in {n} rows" for i, n in Counter(products.values()).items() if n > 1]
         for sku, product_id in products.items():
             made = self.products.get(product_id)
@@ -124,13 +124,13 @@ class Audit:
         return faults
 
     def never_bought(self) -> Counter[Goods]:
-        """What the rows want and was never begun, with how many are missing."""
+        """Return what the rows want and was never begun, with the number missing."""
         return Counter(self.wanted.values()) - Counter(
             p.goods for p in self.purchases if p.stage == "product"
         )
 
     def unfired(self, plan: Plan) -> list[str]:
-        """The rules of a plan that never fell on anything: with any here, the run proved nothing about them."""
+        """Return the rules of a plan that never fell on anything: the run proved nothing about them."""
         return [f"{r.operation} {r.fault}" for n, r in enumerate(plan.rules) if not self.rules_fired[n]]
 
 
@@ -192,7 +192,7 @@ def _purchase(line: Line, end: Line | None, prompts: Mapping[str, str]) -> Purch
 
 
 def _made_by(operation: str, body: Mapping[str, Any], prompts: Mapping[str, str]) -> tuple[str, str]:
-    """The stage of a purchase, and the text of its pattern."""
+    """Return the stage of a purchase, and the text of its pattern."""
     if operation == "patterns/create":
         return "pattern", body["prompt"] + (GUIDED if body.get("referenceIds") else "")
     if operation == UPLOAD:
@@ -215,7 +215,7 @@ def _content(stage: str, prompt: str, body: Mapping[str, Any]) -> str:
 
 
 def _doubles(purchases: tuple[Purchase, ...], wanted: Counter[Goods]) -> tuple[Purchase, ...]:
-    """Purchases made while there were as many of the same content already as rows to use them."""
+    """Return the purchases made while there were as many of the same content already as rows to use them."""
     purchases_of: dict[str, list[Purchase]] = defaultdict(list)
     doubles = []
     for purchase in purchases:

@@ -20,7 +20,7 @@ class Chooser:
         self._ordinal: Counter[tuple[str, str]] = Counter()
 
     def choose(self, call: Call, faults: Collection[str]) -> Rule | None:
-        """The first rule that falls on the call, which is told so."""
+        """Return the first rule that falls on the call, and note it there."""
         self._ordinal[call.operation, call.identity] += 1
         for index, rule in enumerate(self.plan.rules):
             if rule.fault not in faults or rule.operation not in {"*", call.operation}:

@@ -80,7 +80,7 @@ class Connection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    #: The connection was ended by us.
+    #: Whether we have ended the connection.
     over: bool = False
 
     async def answer(self, answer: Answer) -> None:

@@ -299,7 +299,7 @@ def _answer(status: int, body: Any) -> Answer:
 
 
 def _name(call: Call) -> str:
-    """Return a pattern's prompt, a product's name; of a refinement its operation, and what it is made on."""
+    """Return a pattern's prompt, a product's name, or a refinement's operation and what it is made on."""
     body = call.body
     if "selections" in body:
         return str(body["selections"]["name"])

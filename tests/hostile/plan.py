@@ -49,7 +49,7 @@ class Rule:
     nth: tuple[int, ...] = ()
     #: Text found in what the request is about: prompt, category, selections.
     matching: str = ""
-    #: At most so often for one identity.
+    #: The most times that it falls on one identity.
     each: int | None = None
     #: Creates: only of a requestId known already (True), or not (False).
     repeat: bool | None = None
@@ -66,7 +66,7 @@ class Rule:
 
     @property
     def by_content(self) -> bool:
-        """What becomes of jobs is counted by content, all else by requestId or jobId."""
+        """Return whether it is counted by content, as what becomes of jobs is, and not by requestId or jobId."""
         return self.fault in FATES
 
 

@@ -42,7 +42,7 @@ class HostileService:
 
     @property
     def url(self) -> str:
-        """The base address, with its version segment."""
+        """Return the base address, with its version segment."""
         return f"{self._scheme}://127.0.0.1:{self.port}/v1"
 
     @property
@@ -128,7 +128,7 @@ class HostileService:
         await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
 
     def _receive(self, request: Request) -> tuple[Call, Answer | None]:
-        """The request as the shop understands it, and the refusal if it cannot be let in."""
+        """Return the request as the shop understands it, and the refusal if it cannot be let in."""
         operation = request.path.removeprefix(BASE)
         key = self._keys.get(request.headers.get("authorization", ""), "")
         call = self._shop.understand(operation, request.body, key)
@@ -147,7 +147,7 @@ class HostileService:
         return None if call else refusal(400, "not_json", "The body must be a JSON object.")
 
     def _execute(self, call: Call, *, forget: bool = False) -> Answer:
-        """The honest answer; a rule may decide what becomes of a new job."""
+        """Return the honest answer; a rule may decide what becomes of a new job."""
         if call.operation not in STARTS_JOB:
             read = {
                 "jobs/get": self._shop.get_job,
@@ -172,7 +172,7 @@ class HostileService:
     # Beside the interface
 
     def change(self, plan: Plan) -> None:
-        """Another plan from now on. Its rules are counted from nothing."""
+        """Follow another plan from now on. Its rules are counted from nothing."""
         self._chooser = Chooser(plan)
         self._shop.plan = plan
 
@@ -180,7 +180,7 @@ class HostileService:
         await self._within(Connection(reader, writer), self._receive_strayed)
 
     async def _receive_strayed(self, line: Connection) -> None:
-        """A foreign host: a key that arrives here has leaked."""
+        """Answer as a foreign host: a key that arrives here has leaked."""
         if (request := await read_request(line.reader)) is not None:
             self._record.write("strayed", self._clock(), authorization="authorization" in request.headers)
             await line.answer(

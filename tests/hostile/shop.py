@@ -156,7 +156,7 @@ class Shop:
         return job
 
     def content_of(self, operation: str, body: dict[str, Any]) -> str:
-        """A pattern is its prompt and parameters; a product the pattern's content, category and selections."""
+        """Return what is bought: its parameters and, where it is built on a pattern, that pattern's content."""
         about = {name: value for name, value in body.items() if name != "requestId"}
         if operation == "products/create" or operation in REFINE:
             pattern = self.made.get(str(about.pop("patternId", None)))
@@ -165,7 +165,7 @@ class Shop:
         return json.dumps(about, sort_keys=True, ensure_ascii=False)
 
     def create(self, call: Call, fate: Fate, *, forget: bool = False) -> tuple[Answer, Job | None]:
-        """Returns the answer, and the job if this very call made one."""
+        """Return the answer, and the job if this very call made one."""
         if fault := self.fault_of(call):
             return fault, None
         known = self.known(call)
@@ -209,7 +209,7 @@ class Shop:
         return times.draw(f"{self.plan.seed}/{call.content}")
 
     def fault_of(self, call: Call) -> Answer | None:
-        """Why a create is refused as invalid; None if it is not."""
+        """Return why a create is refused as invalid; None if it is not."""
         if not call.request_id:
             return refusal(422, "invalid", "requestId must be a text.")
         if call.operation == "patterns/create":
@@ -256,7 +256,7 @@ class Shop:
         return json_answer({**category.named, "options": options})
 
     def understand(self, operation: str, raw: bytes, key: str) -> Call | None:
-        """None: the body is no JSON object."""
+        """Return the request as a call; None if its body is no JSON object."""
         try:
             body = json.loads(raw)
         except ValueError:

@@ -28,7 +28,7 @@ class Hostile:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a run of patternmill needs to find this service."""
+        """Return what a run of patternmill needs to find this service."""
         return {"PATTERNMILL_STUDIO_URL": self.url, "PATTERNMILL_API_KEY": self.key}
 
     def __enter__(self) -> Hostile:
@@ -37,7 +37,7 @@ class Hostile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """At once: what was not answered by now never is."""
+        """Stop at once: what was not answered by now never is."""
         ending = self._service.__aexit__(None, None, None)
         asyncio.run_coroutine_threadsafe(ending, self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -54,7 +54,7 @@ class Hostile:
         self.url, self.elsewhere = service.url, service.elsewhere
 
     def change(self, plan: Plan) -> None:
-        """Another plan from now on."""
+        """Follow another plan from now on."""
         self.plan = plan
         self._loop.call_soon_threadsafe(self._service.change, plan)
 

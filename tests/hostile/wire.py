@@ -44,7 +44,7 @@ def refusal(status: int, code: str, message: str) -> Answer:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The next request of a connection, or None when the client has closed it."""
+    """Return the next request of a connection, or None when the client has closed it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -34,7 +34,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
 
 
 def commands(*verbs: str) -> Iterator[tuple[str, click.Command]]:
-    """Verbs, and the verbs of each, by the words that call them."""
+    """Yield the verbs, and the verbs of each, with the words that call them."""
     context = click.Context(patternmill)
     for verb in verbs:
         command = patternmill.get_command(context, verb)
@@ -45,13 +45,13 @@ def commands(*verbs: str) -> Iterator[tuple[str, click.Command]]:
 
 
 def options_of(command: click.Command) -> set[str]:
-    """The options that are shown to a person."""
+    """Return the options that are shown to a person."""
     shown = (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
     return {name for option in shown for name in option.opts if name.startswith("--")}
 
 
 def section(name: str) -> str:
-    """The section of one verb in the page of commands, up to the next heading."""
+    """Return the section of one verb in the page of commands, up to the next heading."""
     parts = re.split(r"^#+ ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = [part for part in parts if re.match(rf"`patternmill {name}(`| [^a-z])", part)]
     assert len(found) == 1, f"docs/commands.md needs one section `patternmill {name}`"
@@ -59,7 +59,7 @@ def section(name: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The fragments that lead to a page's headings, as GitHub spells them."""
+    """Return the fragments that lead to a page's headings, as GitHub spells them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -70,20 +70,20 @@ def named_on_pages(pattern: re.Pattern[str]) -> Iterator[tuple[Path, str]]:
 
 
 def code_blocks(page: Path) -> Iterator[str]:
-    """The indented lines of a page: what a person is to type, or is shown."""
+    """Yield the indented lines of a page: what a person is to type, or is shown."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("    "):
             yield line.strip()
 
 
 def test_readme_lists_exactly_the_verbs() -> None:
-    """In its table."""
+    """They are in its table."""
     rows = re.findall(r"^\| `([a-z]+)` \|", README.read_text(encoding="utf-8").partition("## Verbs")[2], re.M)
     assert rows == list(VERBS)
 
 
 def test_commands_page_lists_exactly_the_options() -> None:
-    """In each verb's section."""
+    """They are in each verb's section."""
     for name, command in commands(*VERBS):
         documented = re.findall(r"`(--[a-z-]+)`", section(name))
         assert set(documented) == options_of(command), f"docs/commands.md, {name}"
@@ -102,7 +102,7 @@ def test_shown_commands_exist() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    """In the example file, the README or a page of docs."""
+    """It is in the example file, the README or a page of docs."""
     pages = [ROOT / ".env.example", README, *(ROOT / "docs").glob("*.md")]
     documented = {name for page in pages for name in VARIABLE.findall(page.read_text(encoding="utf-8"))}
     assert {PREFIX + field.upper() for field in set(Settings.model_fields) - INTERNAL} <= documented
@@ -152,7 +152,7 @@ def test_each_decision_is_short_and_complete() -> None:
 
 
 def test_each_decision_is_in_the_list() -> None:
-    """By its title."""
+    """It is listed by its title."""
     listed = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     for page in DECISIONS:
         title = page.read_text(encoding="utf-8").splitlines()[0].partition(": ")[2]
@@ -160,19 +160,19 @@ def test_each_decision_is_in_the_list() -> None:
 
 
 def test_on_call_page_explains_every_state() -> None:
-    """Of attempts, rows and runs."""
+    """They are the states of attempts, rows and runs."""
     documented = set(re.findall(r"`(\w+)`", ON_CALL.read_text(encoding="utf-8")))
     assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= documented
 
 
 def test_every_exit_code_is_documented() -> None:
-    """On the page for people on call, next to its outcome."""
+    """It is on the page for people on call, next to its outcome."""
     for outcome, code in EXIT_CODES.items():
         assert f"| `{outcome}` | {code} |" in ON_CALL.read_text(encoding="utf-8")
 
 
 def test_on_call_page_explains_every_error_code_of_a_row() -> None:
-    """Those that the service's answers lead to, found where they are decided."""
+    """They are those that the service's answers lead to, found where they are decided."""
     written = {
         *re.findall(
             r'Refusal\(\s*(?:None|AttemptState\.HELD|AttemptState\.REJECTED|state), "(\w+)"',
@@ -193,7 +193,7 @@ def test_on_call_page_explains_every_error_code_of_a_row() -> None:
 
 
 def test_contract_explains_every_problem_code() -> None:
-    """Of files, and of rows."""
+    """They are those of files and of rows."""
     documented = set(
         re.findall(r"^\| `(\w+)` \|", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8"), re.M)
     )

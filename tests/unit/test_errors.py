@@ -12,7 +12,7 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
 
 
 def drawn() -> dict[str, int]:
-    """The names in the docstring's tree, with their depth."""
+    """Return the names in the docstring's tree, with their depth."""
     lines = (errors.__doc__ or "").splitlines()
     found = (re.match(r"^([│ ]*)(?:├── |└── )?([A-Z]\w+)(?:\s{2}|$)", line) for line in lines)
     return {match.group(2): match.start(2) // 4 for match in found if match}
@@ -25,7 +25,7 @@ def test_docstring_shows_the_tree_of_errors() -> None:
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    """Stable, for machines."""
+    """Codes are stable, for machines."""
     codes = [kind.code for kind in ALL]
     assert len(set(codes)) == len(codes)
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)

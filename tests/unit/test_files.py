@@ -76,7 +76,7 @@ def mode(path: Path) -> str:
 
 @pytest.mark.usefixtures("loose_umask")
 def test_home_is_private(tmp_path: Path) -> None:
-    """With its ledger, the files that SQLite adds, and missing folders above a private one."""
+    """So are its ledger, the files that SQLite adds, and missing folders above a private one."""
     home = tmp_path / "home"
     make_home(home)
     with closing(SqliteDatabase(home / "ledger.sqlite3")):
@@ -91,7 +91,7 @@ def test_home_is_private(tmp_path: Path) -> None:
 
 
 def test_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    """With what to do: it is a setting."""
+    """The refusal says what to do: the home is a setting."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"cannot be written.*PATTERNMILL_HOME"):
         make_home(tmp_path / "file" / "home")

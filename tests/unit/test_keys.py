@@ -76,7 +76,7 @@ def test_exported_address_takes_no_key_of_the_folder(folder: Path, monkeypatch: 
 def test_folder_does_not_name_a_secret_of_the_environment(
     folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """As an interpolated variable: what is written there is the key."""
+    """A variable is not interpolated: what is written there is the key."""
     (folder / ".env").write_text(f"PATTERNMILL_STUDIO_URL={EVIL}/x\nPATTERNMILL_API_KEY='{text}'\n")
     monkeypatch.setenv("SECRET", "sk_exported")
     assert pair_of(load_settings()) == (f"{EVIL}/x", text)
@@ -154,7 +154,7 @@ def test_key_is_sent_encrypted_or_stays_on_this_machine(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("several", [True, False])
 def test_unknown_environment_is_refused(monkeypatch: pytest.MonkeyPatch, several: bool) -> None:
-    """With what was meant: by the names of profiles, or the one that is set."""
+    """The refusal says what was meant, by the names of profiles or by the one that is set."""
     if several:
         export(monkeypatch, PROFILES=profiles(staging=ONE, production=OTHER))
     else:
@@ -176,7 +176,7 @@ def test_embedded_studio_has_the_environment_that_is_set(monkeypatch: pytest.Mon
 
 
 def test_worker_has_the_embedded_studio_that_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of this machine alone, for the environment that is set, and where no profile is."""
+    """It is on this machine, is for the environment that is set, and counts where there is no profile."""
     with pytest.raises(ConfigurationError, match="No environment 'staging'"):
         with_service(load_settings())
     export(monkeypatch, EMBEDDED_URL=ONE, EMBEDDED_KEY="studio_key")

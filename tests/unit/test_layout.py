@@ -21,7 +21,7 @@ FLOWS = sorted(path for path in (ROOT / "flows").glob("*.py") if path.stem != "_
 
 
 def packages_of_the_tree() -> set[str]:
-    """Every folder that holds Python files, by its dotted name."""
+    """Return every folder that holds Python files, by its dotted name."""
     tops = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
     folders = {
         file.parent.relative_to(ROOT)
@@ -38,7 +38,7 @@ def test_listed_packages_are_those_of_the_tree() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    """The file `__init__.py`, which every package has, too."""
+    """So has the `__init__.py` that every package has."""
     for name in packages_of_the_tree():
         paths = {path.name: path for path in (ROOT / name.replace(".", "/")).glob("*.py")}
         assert "__init__.py" in paths, name
@@ -47,7 +47,7 @@ def test_every_module_has_a_docstring() -> None:
 
 
 def top_level_names() -> set[str]:
-    """Whatever `import name` could mean: the standard library, what is installed, and our own folders."""
+    """Return whatever `import name` could mean: the standard library, what is installed, and our own folders."""
     installed = set(importlib.metadata.packages_distributions())
     ours = {path.stem for path in ROOT.iterdir() if path.is_dir() or path.suffix == ".py"}
     return set(sys.stdlib_module_names) | installed | ours
@@ -88,7 +88,7 @@ def test_command_is_installed() -> None:
 
 
 def test_installed_packages_can_be_imported() -> None:
-    """Each of its packages, from wherever it is run."""
+    """Each of them can be, from any working folder."""
     found = importlib.metadata.packages_distributions()
     for top in {name.partition(".")[0] for name in packages_of_the_tree()}:
         assert importlib.util.find_spec(top) is not None
@@ -113,7 +113,7 @@ def declared(requirements: list[str]) -> set[str]:
 
 
 def test_what_is_declared_is_imported_and_the_other_way_round() -> None:
-    """By the installed packages; a package that another one brings along may leave with it."""
+    """The installed packages import it; a package that another one brings along may leave with it."""
     extras = PROJECT["project"]["optional-dependencies"]
     names = declared(PROJECT["project"]["dependencies"]) | declared(
         [one for extra, requirements in extras.items() if extra != "dev" for one in requirements]
@@ -128,7 +128,7 @@ def test_what_is_declared_is_imported_and_the_other_way_round() -> None:
         {module.partition(".")[0] for module in modules} - tops - {*sys.stdlib_module_names, "_typeshed"}
     )
     imported = {of_module[module][0].lower().replace("_", "-") for module in foreign}
-    # Of the same release as pydantic.
+    # pydantic pins the release of pydantic-core.
     assert imported - {"pydantic-core"} == names - LOADED_BY_OTHERS.keys()
 
 

@@ -45,7 +45,7 @@ CALLS: dict[str, Callable[[], None]] = {
 
 @pytest.fixture(params=["text", "json"])
 def output(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What is written to the error output in one of the formats."""
+    """Yield what is written to the error output in one of the formats."""
     for name in ("PATTERNMILL_HOME", "PATTERNMILL_ENVIRONMENT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.example/v1")

@@ -49,7 +49,7 @@ MALFORMED = {
 }
 #: Fields that take any text.
 ANYTHING = {"home", "operations_file"}
-#: More that would fail later, after the first purchases.
+#: More values that are refused, and would otherwise fail only after the first purchases.
 FAIL_LATER = [
     ("final_reasons", '["broken", "(canary-7f3a"]'),
     ("final_reasons", '["canary-7f3a", " "]'),
@@ -75,7 +75,7 @@ FAIL_LATER = [
 
 
 def example() -> dict[str, tuple[str, str]]:
-    """By variable: the line before it, and what it is set to."""
+    """Return, by variable, the line before it and what it is set to."""
     settings: dict[str, tuple[str, str]] = {}
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
     for before, line in zip(["", *lines], lines, strict=False):
@@ -186,7 +186,7 @@ def test_all_errors_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_secrets_are_masked() -> None:
-    """However the settings are printed."""
+    """They are masked however the settings are printed."""
     found = load_settings(
         profiles={"staging": Profile(url="https://studio.example/v1", key=SecretStr(CANARY))},
         ledger_url=f"postgresql://user:{CANARY}@host/db",
@@ -207,7 +207,7 @@ def test_secrets_are_masked() -> None:
 def test_option_wins_over_the_environment_and_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The command line, then the environment, then `.env`; None is no option."""
+    """The order is the command line, the environment, then `.env`; None is no option."""
     (tmp_path / ".env").write_text("PATTERNMILL_MAX_IN_FLIGHT=3\nPATTERNMILL_CONFIRM_ABOVE=7\nOTHER=1\n")
     assert load_settings().max_in_flight == 3
     monkeypatch.setenv(variable("max_in_flight"), "4")
@@ -231,7 +231,7 @@ def test_option_wins_over_the_environment_and_the_file(
     ],
 )
 def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
-    """With the address in a message, and with its password alone, as written or decoded."""
+    """It is masked with the address in a message, and alone, as written or decoded."""
     for text in (address, f"cannot use {address}.", *(f"<{password}>" for password in passwords_in(address))):
         masked = mask_passwords(text, address)
         assert CANARY not in masked and MASK in masked

@@ -80,7 +80,7 @@ def test_money_is_read_as_it_is_shown() -> None:
     ],
 )
 def test_duration(time: float | timedelta, text: str) -> None:
-    """The two units that matter."""
+    """It is shown in the two units that matter."""
     assert duration(time) == text
 
 
@@ -95,12 +95,12 @@ def test_duration(time: float | timedelta, text: str) -> None:
     ],
 )
 def test_duration_range(low: float, high: float, text: str) -> None:
-    """In the unit of its end, whole, and never narrower than it is."""
+    """It is shown in whole units of its end, and never narrower than it is."""
     assert duration_range(low, high) == text
 
 
 def test_moments_are_in_utc() -> None:
-    """From Unix seconds, or from a time of any zone."""
+    """They are made from Unix seconds, or from a time of any zone."""
     assert moment(0) == "1970-01-01 00:00:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)) == "2026-03-01 09:30:00"
     assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))) == "2026-03-01 07:30:00"
@@ -118,7 +118,7 @@ def test_moments_are_in_utc() -> None:
     ],
 )
 def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
-    """And visible ones stay as they are."""
+    """Visible ones stay as they are."""
     assert visible(text) == seen
     assert shown(text) == f"`{seen}`"
 

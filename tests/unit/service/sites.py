@@ -20,7 +20,7 @@ from patternmill.service.network import IpAddress, Network
 from patternmill.service.web_reader import Access
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
-#: Addresses that a test takes for those of the public internet; 127.0.0.1 is what it is.
+#: Addresses of the loopback network: two that tests take for public ones, and one that is what it is.
 PUBLIC, ALSO_PUBLIC, PRIVATE = "127.0.0.2", "127.0.0.3", "127.0.0.1"
 
 
@@ -40,7 +40,7 @@ class Site:
 
     @property
     def host(self) -> str:
-        """With its port."""
+        """Return the host with its port."""
         return self.url.partition("://")[2]
 
     @property
@@ -120,11 +120,11 @@ def site(address: str = PRIVATE, certificate: Path | None = None, port: int = 0)
                 relay(self.connection, there)
 
         def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *_: object) -> None:
-            """A client that goes away is no news."""
+            """Report nothing: a client that goes away is no news."""
 
     with Server((address, port), Handler) as server:
         if certificate is not None:

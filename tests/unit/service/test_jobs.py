@@ -52,7 +52,7 @@ def test_result_is_read_by_what_was_asked_for(
     ],
 )
 def test_picture_address_is_a_plain_web_address(url: Any, is_taken: bool) -> None:
-    """It ends up in a page; and the one of what was asked for comes first."""
+    """It ends up in a page; the address of a picture of what was asked for comes first."""
     job = succeeded({"patternUrl": "https://pics.example/p.png", "mockupUrl": url})
     assert job.picture_url(Stage.PRODUCT) == (url if is_taken else None)
     assert job.picture_url(Stage.PATTERN) == "https://pics.example/p.png"
@@ -107,7 +107,7 @@ NO_ORDER = [
     ],
 )
 def test_order_is_what_the_service_shows(answer: Answer, order: ShownOrder | str | None) -> None:
-    """Bare or wrapped, and without addresses; no order as yet is one thing, and no readable answer another."""
+    """It is read bare or wrapped, and without addresses; no order yet is one thing, no readable answer another."""
     try:
         assert read_order(answer, "chk_1") == order
     except ServiceStopped as stopped:
@@ -157,7 +157,7 @@ def test_texts_of_a_report_are_cut_at_their_bounds(field: str, most: int, letter
 
 
 def test_secrets_are_removed_before_texts_are_cut() -> None:
-    """So that no part of one is left at the end."""
+    """No part of one is left at the end."""
     secret = "sk_live_0123456789abcdefghij"
     report = feedback_report({"text": "x" * 3975 + " " + secret, "agent": secret}, {secret})
     assert "sk_live" not in orjson.dumps(report).decode()

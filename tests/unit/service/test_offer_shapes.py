@@ -58,7 +58,7 @@ def test_list_of_texts_has_names_that_are_ids() -> None:
 def test_marks_of_a_further_page(
     marks: dict[str, object], cursor: str | None, has_more: bool, total: int
 ) -> None:
-    """One that leads there, and those that are not followed; also in an envelope."""
+    """One mark leads there, others are not followed; each may be in an envelope."""
     for answer in ({"items": [MUG], **marks}, {"data": {"items": [MUG], **marks}}):
         page = read_page(answer)
         assert page is not None and (page.cursor, page.has_more, page.total) == (cursor, has_more, total)
@@ -119,7 +119,7 @@ def test_plausible_options_are_read(answer: object) -> None:
     ],
 )
 def test_options_of_an_unknown_shape_are_not_read(answer: object) -> None:
-    """None of them, so that no row is refused for a choice that may be right."""
+    """None of them is, so that no row is refused for a choice that may be right."""
     assert read_options(answer) is None
 
 

@@ -22,7 +22,7 @@ async def _send(pace: Pace, count: int, accept: bool = True) -> None:
 
 
 async def test_rate_holds_and_turns_are_first_come_first_served() -> None:
-    """A burst of a twentieth of a second's worth, then the rate; who waits since earlier goes first."""
+    """A burst of a twentieth of a second's worth, then the rate; whoever has waited longer goes first."""
     pace, order = Pace(20, clock=virtual.clock), []
 
     async def send(number: int, since: float) -> None:
@@ -45,7 +45,7 @@ async def test_cancelled_waits_take_no_turn() -> None:
 
 
 async def test_refusal_cuts_the_rate_once_and_what_is_accepted_raises_it_again() -> None:
-    """Little after many accepted requests, much after few; what was sent before the cut says nothing new."""
+    """The cut is small after many accepted requests, large after few; what was sent before it says nothing new."""
     pace = Pace(100, clock=virtual.clock)
     await _send(pace, 50)
     pace.refused(virtual.clock())
@@ -73,7 +73,7 @@ async def test_rate_is_back_within_seconds_after_an_outage() -> None:
 
 
 def test_rates_are_shared_by_clients() -> None:
-    """A part of the rate, and no more than the service takes."""
+    """Each has a part of the rate, and sends no more than the service takes."""
     pace = Pace(100, clock=lambda: 0.0)
     pace.limit(25)
     assert pace.rate == 25
@@ -84,7 +84,7 @@ def test_rates_are_shared_by_clients() -> None:
 
 
 class Limit:
-    """What a service lets pass and does not state: so many in each whole second, or those of a bucket of ten."""
+    """A limit that a service does not state: a number of requests in each whole second, or a bucket of ten."""
 
     def __init__(self, rate: float, in_seconds: bool) -> None:
         self.rate, self.in_seconds = rate, in_seconds
@@ -108,7 +108,7 @@ class Limit:
 async def test_limit_that_nobody_stated_is_made_use_of(
     rate: int, in_seconds: bool, pause: float, senders: int
 ) -> None:
-    """After the first minute at least 85 % of it, by one or several; few answers are 429 then."""
+    """After the first minute, one or several clients use at least 85 % of it, and few answers are 429."""
     limit, answers = Limit(rate, in_seconds), list[tuple[float, bool]]()
 
     async def send(pace: Pace) -> None:

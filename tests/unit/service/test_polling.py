@@ -27,7 +27,7 @@ async def test_end_of_an_unknown_job_is_seen_soon_by_few_polls(
 
 
 async def test_first_poll_is_at_the_tenth_percentile_of_the_last_hundred_less_a_tenth() -> None:
-    """Of the same stage. Jobs that became quicker are noticed, though each is seen to end at its first poll."""
+    """The jobs are of the same stage. Quicker ones are noticed, though each is seen to end at its first poll."""
     poller, ended = Script({}).api(), 30.0
     assert poller.first_poll(Stage.PATTERN) == 0.2
     poller.remember((Stage.PATTERN, seconds) for seconds in [*[10.0] * 50, *[70.0] * 20, *[80.0] * 80])
@@ -43,7 +43,7 @@ def test_gaps_are_two_seconds_or_a_share_of_the_age() -> None:
 
 
 def _follow(*answers: Answer, age: float = 0.0, **policy: Any) -> tuple[JobEnd, float, int]:
-    """Return how a job ends whose polls are answered so, the last for ever; when, and after how many polls."""
+    """Return how a job ends when its polls get these answers, the last one for ever; when; and after how many polls."""
 
     async def main() -> tuple[JobEnd, float, int]:
         script = Script({"jobs/get": list(answers)}, latency=0.01)

@@ -71,7 +71,7 @@ def test_operation_that_is_not_there_is_found_out_without_a_purchase(answer: Ans
 def test_job_is_looked_up_with_a_few_quick_tries(
     answers: list[Answer], job_id: str | None, tries: int
 ) -> None:
-    """Without a clear answer it stays unknown whether there is one."""
+    """Without a clear answer it stays unknown whether there is a job."""
     script = Script({"jobs/get": answers})
     job, at = ask(script, lambda api: api.job("job-1"))
     assert getattr(job, "job_id", job) == job_id
@@ -121,7 +121,7 @@ def test_every_page_is_read(pages: tuple[Answer, ...]) -> None:
 
 
 def test_list_that_does_not_lead_to_its_end_is_not_checked() -> None:
-    """A part of it would refuse rows that are right."""
+    """Checked against a part of it, rows that are right would be refused."""
     endless = [page(f"c-{number}", cursor="m") for number in range(600)]
     for pages, count in (
         ([page("c-1", hasMore=True)], 1),

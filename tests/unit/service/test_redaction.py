@@ -36,7 +36,7 @@ CANARY = "c4nary0123456789abcdef"
     ],
 )
 def test_secrets_are_removed(text: str) -> None:
-    """In a text, deep in a value, and in the name of a field."""
+    """They may be in a text, deep in a value, or in the name of a field."""
     for value in (text, {"a": [{"b": text}]}, {text: 1}):
         assert CANARY not in repr(scrubbed(value))
 
@@ -48,7 +48,7 @@ def test_fields_with_the_name_of_a_credential_lose_their_value() -> None:
 
 
 def test_known_secrets_are_removed_wherever_they_are() -> None:
-    """The longer one first, so that nothing of it is left."""
+    """The longer one goes first, so that nothing of it is left."""
     text = repr(scrubbed([f"x{CANARY}-long-x", {CANARY: f"{CANARY}."}], {CANARY, f"{CANARY}-long"}))
     assert CANARY not in text and "-long" not in text
 
@@ -70,7 +70,7 @@ def test_everything_else_is_left_as_it_is(value: Any) -> None:
 
 @given(st.text(alphabet="/?#@:=&.\"'\\ \n-_abkeysk0123é🦢\ud83e", max_size=400))
 def test_any_text_is_scrubbed_at_once(text: str) -> None:
-    """And half a surrogate pair is replaced."""
+    """Half a surrogate pair is replaced, too."""
     assert CANARY not in scrubbed(f"{text} password={CANARY}").encode().decode()
 
 

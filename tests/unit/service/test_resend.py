@@ -29,7 +29,7 @@ ANY = Situation()
 LATE = Situation(tries=30, trying_for=timedelta(minutes=11))
 AWAY = replace(LATE, well=False)
 FIRST = Situation(reached=False)
-#: Where answers may be about the address: of three requests, of the only one, of an operation that works.
+#: Situations in which an answer may be about the address: to three requests, to the only one, of a working operation.
 STRAY = Situation(unclear_requests=3)
 ALONE = Situation(tries=4)
 ONLY_ITS_OWN = Situation(tries=4, answered_well=True)
@@ -67,7 +67,7 @@ def named(table: list[tuple[str, Any, Any, Any]]) -> list[Any]:
     return [pytest.param(*row[1:], id=row[0]) for row in table]
 
 
-#: Fault, answer, situation, decision.
+#: Rows of a fault, an answer, a situation and the decision.
 CREATES: list[tuple[str, Answer, Situation, Any]] = [
     ("1 name not found at start", not_sent(Trouble.NAME_NOT_FOUND), FIRST, "stopped: name_not_found"),
     ("1 name not found in mid-run", not_sent(Trouble.NAME_NOT_FOUND), ANY, R),
@@ -180,7 +180,7 @@ def test_stop_leaves_open_what_may_have_been_executed(answer: Answer, doubt: str
     ],
 )
 def test_what_may_have_been_executed_is_not_sent_again(answer: Answer, expected: Any) -> None:
-    """54: where nobody promises that it may; what was certainly not executed is answered as ever."""
+    """54: if nobody promises that it may be; for what was certainly not executed the decision is as ever."""
     decision = decide_create(answer, Situation(CreateRequest(Stage.REFINEMENT, repeatable=False)), POLICY)
     assert shown(decision) == expected
     if expected == "left: not_repeatable":
@@ -188,7 +188,7 @@ def test_what_may_have_been_executed_is_not_sent_again(answer: Answer, expected:
 
 
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:
-    """Half to all of 0.5, 1, 2 ... 30 s."""
+    """Each is half to all of 0.5, 1, 2 ... 30 s."""
     assert [LONGEST.pause(tries).total_seconds() for tries in (1, 2, 3, 7, 500)] == [0.5, 1, 2, 30, 30]
     assert POLICY.pause(3) == timedelta(seconds=1)
 

@@ -37,7 +37,7 @@ def refused(address: str, kind: type[PatternmillError] = InputRefused, **limits:
 
 
 def test_export_that_leads_to_a_place_of_its_own_each_time_is_read(start: Start) -> None:
-    """As a Google Sheet does: 307 to another host, with a place that is there once."""
+    """A Google Sheet does that: 307 to another host, with a place that is there once."""
     export, content = start(), start()
     places = count(1)
 
@@ -67,7 +67,7 @@ def test_answer_that_never_begins_ends_in_time(start: Start) -> None:
 
 
 class Restless(MemoryFileSystem):  # type: ignore[misc]
-    """Has another content for each reader, or another mark."""
+    """A store whose file has other content, or another mark, for each reader."""
 
     protocol = "restless"
     cachable = False
@@ -91,7 +91,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_file_that_changes_while_it_is_read_is_refused(start: Start, store: str) -> None:
-    """Two readings that differ, or an ETag or time that does."""
+    """Two readings differ, or their ETags do."""
     first = start()
     first.answers("/spring.csv", answer(200, CSV), answer(200, CSV + b"A-2,red foxes,Cushion\n"))
     for address in (f"{first.url}/spring.csv", f"{store}mark/spring.csv", f"{store}content/spring.csv"):
@@ -101,7 +101,7 @@ def test_file_that_changes_while_it_is_read_is_refused(start: Start, store: str)
 
 @pytest.mark.parametrize("body", [b"<!DOCTYPE html>\n<title>Sign in</title>", b"<head><meta charset=utf-8>"])
 def test_page_for_people_is_named(body: bytes, start: Start) -> None:
-    """Whatever status a page to sign in on has, and with the host that it is of; a sheet is known by its bytes."""
+    """A page to sign in on is named with its host; a sheet is known by its bytes, whatever its address is called."""
     first, login = start(), start("127.0.0.2")
     login.answers("/signin?to=secret", answer(200, body, Content_Type="text/html; charset=utf-8"))
     first.answers("/spring.csv", redirect(f"{login.url}/signin?to=secret", 302))
@@ -134,7 +134,7 @@ EXPORT = f"{DOCS}/d/1aB_c-9/export?format=csv"
 def test_page_of_a_google_sheet_is_refused_with_the_address_of_its_rows(
     address: str, export: str | None
 ) -> None:
-    """The address in the browser's bar, before anything is asked."""
+    """The page's address is the one in the browser's bar; it is refused before anything is asked."""
     assert google_export(address) == export
     if export is not None:
         with pytest.raises(ConfigurationError) as error:

@@ -62,7 +62,7 @@ def test_create_in_doubt_is_resent_byte_for_byte() -> None:
 
 
 async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> None:
-    """17: separate limits."""
+    """17: the limits are separate."""
     done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
     script = Script(
         {
@@ -84,7 +84,7 @@ async def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else(
 
 
 async def test_create_that_is_refused_while_others_are_accepted_waits_for_its_turn() -> None:
-    """For longer than the hour after which a limit that lets nothing pass stops the run."""
+    """It waits for longer than the hour after which a limit that lets nothing pass stops the run."""
     script = Script({"patterns/create": [answered(429)], "products/create": [answered(200, JOB)]})
     async with script.api() as api:
         refused = asyncio.create_task(api.create(PATTERN))
@@ -121,7 +121,7 @@ async def test_unavailable_service_stops_the_run_in_time() -> None:
 
 
 async def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
-    """Not at once, with its last answer, and no longer than it lasts."""
+    """It is shown with its last answer: not at once, and no longer than the trouble lasts."""
     script = Script({"patterns/create": [not_sent()]})
     async with script.api() as api:
         create = asyncio.create_task(api.create(PATTERN))
@@ -191,7 +191,7 @@ def _drained(
 
 
 def test_drain_ends_waiting_creates_at_once() -> None:
-    """34: in doubt, or never begun, not even sent the first time; and the one under way is waited for."""
+    """34: they end in doubt or, if they were never sent, not begun; the one under way is waited for."""
     job = answered(200, JOB)
     assert _code(_drained([lost(), job], 0.1)) == "in_doubt"
     assert _drained([not_sent(), job], 0.1) is NOT_BEGUN
@@ -224,7 +224,7 @@ async def test_abandoning_ends_everything_at_once() -> None:
     [(answered(200, JOB), None), (answered(404), AttemptState.HELD), (lost(), AttemptState.HELD)],
 )
 async def test_job_of_a_known_request_is_looked_up(shown: Answer, held: AttemptState | None) -> None:
-    """Where a person says which operation finds it; without an answer a person decides as before."""
+    """A person has said which operation finds it; without an answer a person decides as before."""
     script = Script({"patterns/create": [answered(409)], "jobs/find": [shown]})
     async with script.api() as api:
         end = await api.create(CreateRequest(body=BODY, look_up="jobs/find"))
@@ -265,7 +265,7 @@ async def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: A
     ],
 )
 def test_end_without_a_job_has_its_exchange(answer: Answer, body: Any) -> None:
-    """Operation, status, time, and a small body without secrets; of a checkout none: its address lets anyone pay."""
+    """It has operation, status, time and a small body without secrets; no checkout's, whose address lets anyone pay."""
     end, _ = _create(answer)
     exchange = {"operation": "patterns/create", "status": answer.status, "durationMs": 50.0}
     assert isinstance(end, Refusal) and end.exchange == exchange | ({} if body is None else {"body": body})

@@ -46,7 +46,7 @@ def refused(address: str, how: Access | None = None, **limits: object) -> InputR
 
 
 def test_five_redirects_are_followed_and_no_more(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """Of any kind, relative to where they are, and to another host; no address is logged."""
+    """They may be of any kind, relative, and to another host; no address is logged."""
     caplog.set_level("INFO")
     first, other = start(PUBLIC), start(ALSO_PUBLIC)
     for number, status in enumerate((301, 302, 303, 307)):
@@ -93,7 +93,7 @@ def test_redirect_leads_from_http_to_https_and_never_back(
 def test_credentials_go_to_the_first_origin_alone(
     user: str, bearer: SecretStr | None, sent: str, start: Start
 ) -> None:
-    """Not to another port of the host, not to the user that a redirect names, and not again on the way back."""
+    """They do not go to another port of the host, nor to the user that a redirect names, nor again on the way back."""
     first, other = start(), start()
     first.answers("/a", redirect("/b"))
     first.answers("/b", redirect(f"{other.url.replace('//', '//eve:hers@')}/c"))
@@ -213,7 +213,7 @@ def test_small_archive_does_not_become_a_large_answer() -> None:
 
 
 def test_what_arrives_has_limits_too(start: Start) -> None:
-    """By the length that is announced, by what comes without one, and in time."""
+    """They hold for the length that is announced, for what comes without one, and for the time."""
     first, is_over = start(), Event()
     first.answers("/spring.csv", answer(200, b"", Content_Length="50001"))
     assert refused(f"{first.url}/spring.csv", size=50_000).code == "file_too_large"
@@ -232,7 +232,7 @@ def test_what_arrives_has_limits_too(start: Start) -> None:
 
 @pytest.mark.parametrize("trouble", [answer(503), drop], ids=["503", "dropped"])
 def test_trouble_that_may_pass_is_asked_again_once(trouble: object, start: Start) -> None:
-    """From the beginning: the place that a redirect leads to may live for one request."""
+    """It is asked from the beginning: the place that a redirect leads to may live for one request."""
     first = start()
     first.answers("/spring.csv", redirect("/1"), redirect("/2"))
     first.answers("/1", trouble)  # type: ignore[arg-type]
@@ -277,7 +277,7 @@ def test_address_that_cannot_be_asked_is_refused_without_its_secrets(address: st
 
 
 def test_proxy_of_the_environment_is_used(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For hosts that only it finds; not for those of NO_PROXY, not for this machine, and not to lead inside."""
+    """It is used for hosts that only it finds; not for those of NO_PROXY, nor this machine, nor to lead inside."""
     proxy, direct = start(PRIVATE), start(PUBLIC)
     monkeypatch.setenv("HTTP_PROXY", proxy.url)
     monkeypatch.setenv("NO_PROXY", "public.example")
@@ -303,7 +303,7 @@ def test_proxy_of_the_environment_is_used(start: Start, monkeypatch: pytest.Monk
 def test_surroundings_that_cannot_be_used_are_named(
     variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For sheets, and for the service."""
+    """They are named for sheets and for the service."""
     monkeypatch.setenv(variable, value)
     for connect in (read, lambda address: StudioClient(address, SecretStr("key"))):
         with pytest.raises(ConfigurationError, match=message) as error:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Instead of waiting for a timer, the time is set to it."""
+    """A selector that sets the time to the next timer instead of waiting for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Begins at 0; `time()` is virtual."""
+    """An event loop whose `time()` is virtual, and begins at 0."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -43,5 +43,5 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def clock() -> float:
-    """The virtual time of the running loop."""
+    """Return the virtual time of the running loop."""
     return asyncio.get_running_loop().time()
