@@ -73,7 +73,7 @@ class Actions:
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
         self._actions = actions
-        #: By the token that the page got with a plan: the command's name with the plan, and the command once begun.
+        #: Under the token that the page got with a plan: its command's name with the plan, and the command once begun.
         self._shown: dict[str, tuple[str, ShownPlan]] = {}
         self._begun: dict[str, BegunCommand] = {}
         self._lock = threading.Lock()

@@ -78,7 +78,7 @@ class Pictures:
         self._folder, self._source = picture_cache(home), source
         self._digests: dict[str, str] = {}
         self._changed = threading.Condition()
-        #: How many callers wait for a picture, and which pictures are being fetched.
+        #: The number of callers that wait for a picture, and the pictures that are being fetched.
         self._waiting, self._busy = 0, set[str]()
 
     def path(self, name: str) -> Path | None:

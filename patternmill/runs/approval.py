@@ -18,7 +18,7 @@ from patternmill.settings import Settings
 from patternmill.states import Outcome, Verdict
 from patternmill.text import plural
 
-#: The number of characters of a digest that are shown and stand for it.
+#: The number of characters of a digest that are shown, and the fewest by which a person may name it.
 LEAST_DIGEST = 12
 #: How long a flow run waits for a person's decision.
 APPROVAL_TIME = timedelta(hours=24)

@@ -53,7 +53,7 @@ def read_source(address: str, reading: Reading, bearer: SecretStr | None = None)
     """Return what is at a path or an address; `bearer` is the token for one that requires it. Raises InputRefused."""
     if not is_remote(address):
         return reading.in_time(lambda: stable_bytes(file_path(address), reading))
-    # Imported here because it loads httpx, which only an address needs.
+    # Imported here because only an address needs them.
     from patternmill.service.sources import remote_bytes
     from patternmill.service.web_reader import Access
 

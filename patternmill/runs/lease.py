@@ -1,4 +1,4 @@
-"""Leases of catalogs: one run at a time drives a catalog, another takes over a dead one's, a pause waits for all."""
+"""Leases of catalogs: one run at a time drives a catalog, a dead run's is taken over, a pause waits for live ones."""
 
 from __future__ import annotations
 

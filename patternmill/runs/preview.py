@@ -155,7 +155,7 @@ def find_changes(ledger: Ledger, spec: RunSpec, plan: Plan) -> Changes:
 
 
 def withheld_reason(record: RunRecord) -> str | None:
-    """Return why rows that the source no longer has were not retired, and how to retire them; None: all were."""
+    """Return why rows that the source no longer has were not retired, and how to retire them; None if all were."""
     counts = counts_of(record) or {}
     withheld = counts.get(ChangeVerdict.WITHHELD.value, 0)
     if not withheld:

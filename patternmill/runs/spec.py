@@ -59,7 +59,7 @@ class RunSpec:
     options: RunOptions
     #: The mapping that a person confirmed for the catalog's files; None where no file is read.
     mapping_file: MappingFile | None = None
-    #: How the input is read: by that mapping and, for a results file, its run's.
+    #: The mapping by which the input is read: the confirmed one and, for a results file, its run's.
     mapping: SheetMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
@@ -73,17 +73,17 @@ class RunSpec:
     selection: RetrySelection | None = None
     #: The rows of the catalog that are to have another take of their pattern.
     remake: Remake | None = None
-    #: How many takes of a new pattern are made to choose from.
+    #: The number of takes of a new pattern that are made to choose from.
     takes: int = 1
     #: What people decided, in the file or by the command: the run records it as it begins, and its plan follows it.
     decisions: tuple[Decision, ...] = ()
     #: Whether a deployment started it, whose user may not see this machine's files.
     by_deployment: bool = False
-    #: How many products may be replaced without asking a person.
+    #: The most products that may be replaced without asking a person.
     change_limit: RowLimit = field(default_factory=RowLimit)
-    #: How many rows may be retired; None: the source is not the whole catalog, and none are.
+    #: The most rows that may be retired; None if the source is not the whole catalog, so that none are.
     retire_limit: RowLimit | None = None
-    #: How many rows a person decided to retire, whatever the limit says.
+    #: The most rows that a person lets be retired this once, whatever the limit says.
     retire: int | None = None
     #: The items that a person agreed to buy; a plan that buys others is refused. None: nobody was asked.
     ceiling: frozenset[ItemKey] | None = field(default=None, repr=False)
