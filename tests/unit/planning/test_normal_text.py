@@ -12,7 +12,7 @@ from patternmill.planning.normal_text import normalised, visible_text
 from patternmill.planning.offer import Category, Offer, Option
 from tests.unit.tables.samples import checked_row, codes
 
-#: What programs write for `a "blue" heron's reed - dawn...`.
+#: The plain spelling of what programs write with typographic signs.
 TYPED = 'a "blue" heron\'s reed - dawn...'
 SAME = [
     "a \u201cblue\u201d heron\u2019s reed - dawn...",
@@ -24,7 +24,7 @@ SAME = [
     'a \u200e"blue"\u200f \u2068heron\'s\u2069 reed - dawn...',
     'a "bl\u200due" heron\'s\x07 reed\u200c - dawn...',
 ]
-#: Case, punctuation, line breaks, guillemets, primes; joiners in emoji and in scripts that need them.
+#: Texts that differ visibly: in case, punctuation, line breaks, guillemets, primes, and in joiners that are needed.
 OTHER = [
     "one\n\ntwo",
     "\u00abikat\u00bb.",
@@ -59,7 +59,7 @@ odd = st.text(
 
 @given(odd | st.text(st.characters(codec="utf-8")))
 def test_twice_is_once(text: str) -> None:
-    """And the result is composed, without outer spaces."""
+    """The result is also composed, and has no outer spaces."""
     once = normalised(text)
     assert normalised(once) == once == unicodedata.normalize("NFC", once).strip()
     assert visible_text(once) == visible_text(text)
@@ -74,7 +74,7 @@ def test_prompts_and_unchecked_selections_are_normalised_and_cells_are_not() -> 
 
 
 def test_offered_spellings_are_found_whatever_their_quotes() -> None:
-    """In the file, or in the offer."""
+    """The quotes may differ in the file or in the offer."""
     offer = Offer((Category("c", "Kid\u2019s mug", (Option("size", ("7\u20138 oz", '9" wide')),)),), None)
     for category, size in (
         ("kid's mug", "7-8 oz"),

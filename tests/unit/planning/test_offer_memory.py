@@ -18,7 +18,7 @@ BLIND_MUG = replace(MUG, options=None)
 OLD_MUG, OLD_TOTE = (replace(category, read_on=FIRST_DAY) for category in (MUG, TOTE))
 OPTIONS_NOTE = f"The options of Mug could not be read now; those read on {FIRST_DAY} were used."
 LAMP_NOTE = "Options were not checked for Lamp: they cannot be read."
-#: What was remembered again, and is still as old as when it was read.
+#: A remembered offer that was remembered again; its options are as old as when they were read.
 AGAIN = replace(merged(Offer((BLIND_MUG, TOTE), None), WHOLE), read_on=LATER_DAY)
 
 

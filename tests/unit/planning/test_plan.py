@@ -152,7 +152,7 @@ def test_shared_pattern_has_the_reason_that_needs_work() -> None:
 
 
 def test_rows_not_chosen_are_left_out() -> None:
-    """Their items are on record, and nothing is made for them; a pattern is made for a chosen row that shares it."""
+    """Their items are on record, but not made, except for a pattern that a chosen row shares."""
     planned = chosen("H-2")
     assert [reasons(planned, row) for row in range(3)] == [
         (Reason.NEW, Reason.LEFT_OUT),
@@ -166,7 +166,7 @@ def test_rows_not_chosen_are_left_out() -> None:
 
 @pytest.mark.parametrize("state", [MADE, FAILED, AttemptState.HELD, AttemptState.ACCEPTED, BEGUN])
 def test_rows_not_chosen_keep_their_reason(state: AttemptState) -> None:
-    """Made, failed or held, chosen or not; what could be resumed is left out."""
+    """An item is made, failed or held whether its row is chosen or not; one that could be resumed is left out."""
     memory = Memory({key: LastAttempt(state) for key in chosen("H-1", "H-2", "F-1").items})
     planned, reason = chosen(memory=memory), REASON_OF[state]
     expected = Reason.LEFT_OUT if reason is Reason.CONTINUED else reason

@@ -19,7 +19,7 @@ def proposal(planned: Plan, prices: Mapping[Stage, int] = PRICES, currency: str 
 
 
 def test_digest_covers_items_reasons_and_prices() -> None:
-    """Stable for the same plan in any order, made and refused rows aside; another for anything else."""
+    """It is the same for a plan in any order, made and refused rows aside, and another one for anything else."""
 
     def retried(attempt: int) -> Plan:
         past = Past().left(HERON, MADE, FAILED)
@@ -66,7 +66,7 @@ def test_costs_are_shown_in_the_configured_currency() -> None:
 
 
 def test_order_is_counted_in_pieces_and_its_digest_is_of_what_is_left_to_do() -> None:
-    """So a request in doubt is in it, and counts no pieces."""
+    """So a request in doubt is in the digest, and counts no pieces."""
     scope = Scope("staging", "spring").of_orders
     first = checkout_item(scope, "samples", [("prd_1", 2), ("prd_2", 1)])
     whole = order_proposal(scope, "samples", [first, checkout_item(scope, "samples", [("prd_3", 4)])])

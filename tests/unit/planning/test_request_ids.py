@@ -110,7 +110,7 @@ def test_golden_item_keys() -> None:
 
 
 def test_request_id_is_a_uuid5_of_canonical_json() -> None:
-    """Of version, environment, catalog, stage, content and attempt."""
+    """The JSON has the version, environment, catalog, stage, content and attempt."""
     name = '["v1","staging","spring","pattern",{"parameters":{},"prompt":"blue herons at dawn"},1]'
     assert UUID("6f1c2c1e-6a53-5d0b-9c3e-5b7f2a1d4e80") == NAMESPACE
     assert HERONS.request_id(1) == str(uuid5(NAMESPACE, name))
@@ -124,7 +124,7 @@ def test_request_id_is_a_uuid5_of_canonical_json() -> None:
     )
 )
 def test_quick_spelling_of_texts_is_the_canonical_one(value: object) -> None:
-    """Of every text, whatever is escaped in it; what may hold decimals is never spelled by it."""
+    """It is so for every text, whatever is escaped in it; values that may hold decimals are never spelled by it."""
     assert canonical_texts(value).decode() == canonical_json(value)
 
 
@@ -264,14 +264,14 @@ def test_different_prompts_have_different_request_ids(one: str, other: str) -> N
 
 @given(texts, texts, texts, texts)
 def test_scopes_never_collide(one: str, other: str, third: str, fourth: str) -> None:
-    """No environment and catalog can be spelled so that two scopes have one ID."""
+    """No spelling of environment and catalog gives two scopes one ID."""
     same = (one, other) == (third, fourth)
     first = pattern_item(Scope(one, other), "x").request_id(1)
     assert (first == pattern_item(Scope(third, fourth), "x").request_id(1)) is same
 
 
 def test_service_may_call_it_otherwise() -> None:
-    """What a service calls things is no content: the same items, asked for by other names."""
+    """The service's names are not content: the items are the same, requested under other names."""
     unstated = Unstated(
         refine={"recolor": "patterns/recolour"},
         pattern="sourceId",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from patternmill.planning.takes import Take, choose_take, needs_again, takes_to_make
 from patternmill.states import AttemptState, Decided, RowStatus
 
-#: The state of a pattern's takes, and what follows: the take that is built on, the takes that `--takes 1` and
-#: `--takes 3` make, and the take against which `remake` and `remake --again` record an `again`.
+#: The takes of a pattern, and what follows: the take that is built on, the takes that `--takes 1` and `--takes 3`
+#: make, and the take against which `remake` and `remake --again` record an `again`.
 CASES = {
     "nothing was made yet": ("", 1, [1], [1, 2, 3], None, None),
     "one take, undecided": ("1", 1, [1], [1, 2, 3], 1, 1),

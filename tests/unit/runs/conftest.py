@@ -29,7 +29,7 @@ def service() -> Service:
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """In memory where there is such a place: what a disk makes of a commit is tested elsewhere."""
+    """Return a home in memory where there is such a place: what a disk makes of a commit is tested elsewhere."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder) / "home"
@@ -37,7 +37,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def long_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger's clock that begins in the morning (UTC): no budget of a day is given anew in the middle of a test."""
+    """Begin the ledger's clock in the morning (UTC), so that no day's budget is renewed in the middle of a test."""
     ahead = MORNING - time.time()
     monkeypatch.setattr(
         "patternmill.ledger.ledger.Ledger", partial(Ledger, clock=lambda: time.time() + ahead)
@@ -46,7 +46,7 @@ def long_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shop(home: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """With settings in the environment, as commands have them, and a working folder."""
+    """Return a workshop with settings in the environment, as commands have them, and a working folder."""
     its = Workshop(home, service, folder=tmp_path)
 
     def api(settings: Settings) -> InProcessApi:

@@ -1,4 +1,4 @@
-"""The rules of a catalog, said once more and nothing else: what may be bought, and what a sku may come to have."""
+"""The rules of a catalog, stated once more on their own: what may be bought, and what a sku may come to have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-#: What is bought for a row: its prompt, the category's ID, and the side that is printed.
+#: The content that is bought for a row: its prompt, the category's ID, and the side that is printed.
 Content = tuple[str, str, str]
-#: By the ID of a category: the sides that it offers; None: they could not be read.
+#: The sides that each category offers, by its ID; None if they could not be read.
 Offered = Mapping[str, Collection[str] | None]
 
 
@@ -21,19 +21,19 @@ def folded(text: str) -> str:
 class Model:
     offered: Offered | None = None
     asked: dict[str, set[Content]] = field(default_factory=lambda: defaultdict(set))
-    #: How many takes were asked for at once; by prompt, the highest take with an `again`.
+    #: The most takes that were requested at once, and by prompt the highest take with an `again`.
     most_takes: int = 1
     again: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     gone: set[str] = field(default_factory=set)
 
     def learn(self, now: Offered | None) -> None:
-        """An offer that cannot be read is the last one that could be, category by category."""
+        """Learn an offer; where it cannot be read, the last one that could be stays, category by category."""
         before = self.offered or {}
         if now is not None:
             self.offered = {name: before.get(name) if of is None else of for name, of in now.items()}
 
     def read(self, cells: Mapping[str, str]) -> Content | None:
-        """Return the content of a row; None: it is refused."""
+        """Return the content of a row; None if the row is refused."""
         prompt, written, side = " ".join(cells["prompt"].split()), cells["category"].strip(), cells["side"]
         if self.offered is None:
             return prompt, written, folded(side)

@@ -26,7 +26,7 @@ ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The worker's folder, with another beside it and links from one into the other."""
+    """Return the worker's folder, with another beside it and links from one into the other."""
     folder = tmp_path / "here"
     for name in ("here", "elsewhere", "home", "here-too"):
         (tmp_path / name).mkdir()
@@ -45,7 +45,7 @@ INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home
 
 @pytest.mark.parametrize("path", [*OUTSIDE, *INSIDE])
 def test_deployment_reads_and_writes_in_the_allowed_folders_alone(path: str, here: Path) -> None:
-    """As the file, the source with and without file://, and the results' destination; the command line anywhere."""
+    """This goes for the file, for sources with and without file://, and for results; the command line is free."""
     for request in (
         ImportRequest(file=Path(path), catalog="c"),
         ImportRequest(file=Path("spring.csv"), catalog="c", out=Path(path)),

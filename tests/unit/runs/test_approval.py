@@ -57,7 +57,7 @@ def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
 
 
 def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
-    """The refusal; it is certain that nothing was requested, recorded, or left with a lease."""
+    """Return the refusal, having checked that nothing was requested, recorded, or left with a lease."""
     before, runs = len(shop.service.creates), known_runs(shop)
     with pytest.raises(ApprovalNeeded) as caught:
         run(shop, catalog, **terms)
@@ -71,7 +71,7 @@ def known_runs(shop: Workshop) -> int:
 
 
 def last_decision(shop: Workshop) -> Approval:
-    """The last decision; the ledger agrees with itself."""
+    """Return the last decision, having checked that the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
         return [plan for plan in ledger.approvals.find() if plan.verdict is not Verdict.WAITING][-1]

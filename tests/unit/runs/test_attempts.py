@@ -65,7 +65,7 @@ class Bench:
         return asyncio.run(work)
 
     def was(self, state: AttemptState, code: str = "", item: Item = HERONS, number: int = 1) -> Attempt:
-        """Have an attempt come to a state as an earlier run left it."""
+        """Bring an attempt to a state in which an earlier run left it."""
         self.begin(item) if number == 1 else self.begin(item, after=number - 1)
         request_id = item.request_id(number)
         with self.ledger.transaction():
@@ -96,7 +96,7 @@ def cells(line: str) -> list[str]:
     return ["" if cell == "-" else cell for cell in line.replace("|", " ").split()]
 
 
-#: State and code of the last attempt, whether a person retries, the failure that is known; the number that is begun.
+#: State and code of the last attempt, whether a person retries, the known failure | the number that is begun.
 NEXT = """
 -         -               - 0 | 1
 failed    pattern_failed  - 0 | -
@@ -139,7 +139,7 @@ def test_open_request_of_a_clock_that_contradicts_itself_is_a_century_old(bench:
     assert bench.begin()[1] == timedelta(days=36_500)
 
 
-#: The item, state and code of its last attempt, the failure that is known; the guard under which it is begun.
+#: The item, state and code of its last attempt, the known failure | the guard under which it is begun.
 GUARDED = """
 pattern    -        -              0 | halted
 pattern    failed   pattern_failed 1 | -
@@ -272,7 +272,7 @@ def test_refusal_that_all_have_may_be_about_the_account(bench: Bench, alike: str
     assert (bench.last().state, bench.last().error_code) == (AttemptState.REJECTED, code)
 
 
-#: State of the last attempt; ID, status and result of the job that is shown; the state and code that it has then.
+#: State of the last attempt; ID, status and result of the job that is shown | the state and code that follow.
 LEARNED = """
 intended job-1 running   -     | accepted  -
 intended job-1 succeeded pat-1 | succeeded -

@@ -38,11 +38,11 @@ def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Braked:
-    """A pause that a thread of its own sets at a moment of a run, as another process would."""
+    """A pause that another thread sets at a moment of a run, as another process would."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self.awaited: list[str] = []
-        #: Creates at the service as it was set, and as it had returned.
+        #: The number of creates at the service when the pause was set, and when it had returned.
         self.before = self.after = -1
         self._settings, self._service = settings, service
         self._thread = threading.Thread(target=self._pause)

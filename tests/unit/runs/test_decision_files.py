@@ -37,7 +37,7 @@ ROWS: dict[str, Cells] = {
 
 
 def results(shop: Workshop, run: str = "", note: str = "", **decisions: str) -> Path:
-    """The results file of the last run, in which a person decided; `run`: what its column of that name has."""
+    """Return the results file of the last run with a person's decisions; `run` is the text in its column `run`."""
     rows = read_rows(shop.folder / "results" / "spring" / "latest" / "results.csv")
     for row in rows:
         word = decisions.get(row["sku"], "")
@@ -46,7 +46,7 @@ def results(shop: Workshop, run: str = "", note: str = "", **decisions: str) -> 
 
 
 def page_file(shop: Workshop, run: str = "", take: str = "1", note: str = "", **decisions: str) -> Path:
-    """As the page saves it."""
+    """Return a file of decisions as the page saves it."""
     path = shop.folder / "decisions.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -56,7 +56,7 @@ def page_file(shop: Workshop, run: str = "", take: str = "1", note: str = "", **
 
 
 def now(shop: Workshop) -> str:
-    """What a file that is written now has in its column `run`."""
+    """Return what a file that is written now has in its column `run`."""
     with shop.ledger() as ledger:
         return run_cell(RunId(shop.last), last_sequence(ledger, "staging", "spring"))
 
@@ -72,7 +72,7 @@ def kept(shop: Workshop, path: Path) -> str:
 
 
 def decided() -> dict[str, str]:
-    """By prompt and take, what was decided last; about patterns alone."""
+    """Return the last decision on each pattern, by prompt and take."""
     with open_ledger(load_settings()) as ledger:
         verdicts = {}
         for item, decision in last_decisions(ledger, "staging", "spring").items():
@@ -152,7 +152,7 @@ def test_everything_wrong_in_a_file_is_named(
 
 
 def test_page_file_names_the_take_and_nobody_else_decides(shop: Workshop) -> None:
-    """Of a take that there is, in the configured environment; who imports it decides, whoever wrote it."""
+    """The take must exist in the configured environment; who imports the file decides, whoever wrote it."""
     shop.refresh(ROWS)
     for take, sku in ("2", "a"), ("1", "z"):
         with pytest.raises(InputRefused, match=f"has no take {take} for `{sku}`; empty the cell"):

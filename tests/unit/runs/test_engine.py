@@ -63,7 +63,7 @@ def test_crashed_run_is_closed_by_the_next_one(shop: Workshop, service: Service)
 
 @pytest.mark.parametrize("reason", ["the loom broke", "Content refused: a trademark"])
 def test_attempts_are_limited(shop: Workshop, service: Service, reason: str) -> None:
-    """To one for a reason that is final; a second run makes no more."""
+    """There is one attempt where the reason is final; a second run makes no more."""
     service.on_follow["herons"] = [failed(reason) for _ in range(9)]
     code, count = ("failed_for_good", 1) if "Content" in reason else ("pattern_failed", 3)
     for _ in range(2):
@@ -84,8 +84,8 @@ def test_retry_renews_the_attempts_of_a_failed_item(shop: Workshop, service: Ser
     assert service.bought.count("H-1") == 6
 
 
-#: Of what: the state that a no leaves it in (none: as it was), its code, whether the run stops; then the attempt's
-#: state, the row's status and code, and the run's outcome.
+#: The kind of request and the item, the state that a refusal leaves it in (none: as it was), the code, and whether the
+#: run stops | the attempt's state, the row's status and code, and the run's outcome.
 ENDS = """
 create herons rejected invalid      -    | rejected failed   invalid             CompletedWithFailures
 create H-1    rejected redirect     stop | rejected failed   redirect            Failed
@@ -175,7 +175,7 @@ class Cancelled(BaseException):
 
 
 def losing(run: Run, when: str) -> Make:
-    """A task that is lost for every other item: before, while or after it is made."""
+    """Return a task that is lost for every other item: before, while or after it is made."""
     count = itertools.count()
 
     async def make(item: Item) -> None:
@@ -250,7 +250,7 @@ def test_failures_of_a_group(shop: Workshop, service: Service) -> None:
 
 
 def test_rows_whose_pattern_exists_go_first(shop: Workshop, service: Service) -> None:
-    """So that a stop finds few patterns without their products."""
+    """This is so that a stop leaves few patterns without their products."""
     shop.run(rows(("C-1", "cranes")))
     before = len(service.creates)
     more = [(f"F-{number:02}", f"fern {number}") for number in range(20)]

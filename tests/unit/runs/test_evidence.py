@@ -23,7 +23,7 @@ ASKED = Attempt(
     RequestId("r-1"), ItemKey("item"), 1, AttemptState.ACCEPTED, json.dumps(BODY).encode(), "job-1"
 )
 DONE: Shown = {"status": "succeeded", "result": {"productId": "q-1"}}
-#: What a product's job shows, and the code of the contradiction; none: it is believed.
+#: What a product's job shows, and the code of the contradiction; an empty one if the job is believed.
 SHOWN: list[tuple[Shown, str]] = [
     (DONE, ""),
     ({"status": "running"}, ""),
@@ -57,7 +57,7 @@ def test_contradictions_of_a_response(shop: Workshop, shown: Shown, code: str) -
 
 
 def test_contradictions_of_the_ledger(shop: Workshop) -> None:
-    """By whose the job, the request ID and the result of a response are on record."""
+    """They are found by the owners of the job, the request ID and the result that are on record."""
     with shop.ledger() as ledger:
         theirs = at_state(ledger, "F-1", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
         shown = {"requestId": theirs.request_id, "result": {"productId": theirs.result_id}}
@@ -99,7 +99,7 @@ def test_contradicting_responses_are_held(
 
 
 def test_results_of_refinements_are_compared(shop: Workshop) -> None:
-    """With patterns and refinements; but what it is made of may be changed in place."""
+    """They are compared with patterns and refinements; but a pattern may be refined in place."""
     content = '{"pattern":"herons"}'
     with shop.ledger() as ledger:
         for name in ("herons", "ferns"):
@@ -115,7 +115,7 @@ def test_results_of_refinements_are_compared(shop: Workshop) -> None:
 
 @pytest.mark.parametrize(("stage", "owner"), [(Stage.PRODUCT, None), (Stage.CHECKOUT, "one/1")])
 def test_same_result_of_the_same_content(shop: Workshop, stage: Stage, owner: str | None) -> None:
-    """Is believed of products, which differ in their skus alone; each checkout is paid by itself."""
+    """It is believed of products, which may differ only in their skus; each checkout is paid for by itself."""
     with shop.ledger() as ledger:
         at_state(ledger, "one", AttemptState.SUCCEEDED, stage=stage, content='{"lines":[]}')
         asked = at_state(ledger, "other", AttemptState.ACCEPTED, stage=stage, content='{"lines":[]}')

@@ -1,4 +1,4 @@
-"""Failed, or so it says: a failed job is asked for once more, and alike refusals may be about us."""
+"""Failures are doubted: a failed job is asked about once more, and refusals that are alike may be about us."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_held_back_attempts_follow_once_one_ends_well(shop: Workshop, service: S
 
 
 def test_stop_keeps_the_next_attempt_back(shop: Workshop, service: Service) -> None:
-    """That is no failure: nobody is to edit the row or retry it by hand."""
+    """This is no failure: nobody has to edit the row or retry it by hand."""
 
     async def stop(run: Run, api: InProcessApi) -> None:
         api.jobs_may_end.clear()

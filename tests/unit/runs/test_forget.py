@@ -31,7 +31,7 @@ AMBER, BLUE, CORAL, DUN, ECRU, FAWN, GOLD = (
 REASON, NOTE = "no loom takes fawn", "a person's note on blue"
 TOMORROW = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
 
-#: Of the refreshes before the last one, whether the ledger has a text once they are forgotten, and why.
+#: Whether the ledger still has each text once the refreshes before the last one are forgotten, and why.
 STAYS = {
     AMBER: True,  # the catalog still has its row
     DUN: True,  # its row is gone, and another one shares the pattern
@@ -49,7 +49,7 @@ STAYS = {
 
 @pytest.fixture
 def past(shop: Workshop) -> Workshop:
-    """Four refreshes: another take of a pattern in the second, another sheet in the third and again in the last."""
+    """Make four refreshes: another take of a pattern in the second, other sheets in the third and in the last."""
     shop.service.on_create[ECRU] = [Refusal(AttemptState.HELD, "job_of_another_item", "held")]
     shop.service.on_follow[FAWN] = [failed(REASON)]
     shop.refresh(FIRST)
@@ -94,7 +94,7 @@ def forget(*arguments: str) -> int:
 
 
 def test_what_goes_and_what_stays(past: Workshop, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twice is once."""
+    """To forget twice is the same as once."""
     assert all(told(home).values())
     copy = home / "ledger.sqlite3.schema-001-20270101-000000-abcd"
     shutil.copy(home / "ledger.sqlite3", copy)

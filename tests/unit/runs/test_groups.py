@@ -14,7 +14,7 @@ from .workshop import Workshop, many, rows
 
 
 def _keys(rows: Sequence[Sequence[object]]) -> list[tuple[ItemKey, ...]]:
-    """Each row has a product of its own besides."""
+    """Return the keys of the items of rows, each of which has a product of its own as well."""
     return [
         (*(ItemKey(f"{key}") for key in keys), ItemKey(f"product {row}")) for row, keys in enumerate(rows)
     ]

@@ -121,7 +121,7 @@ def german_excel(prompts: Sequence[str]) -> bytes:
 
 
 def workbook(prompts: Sequence[str]) -> bytes:
-    """A title, two worksheets, a header of two rows, and categories merged down their rows."""
+    """Return a workbook with a title, two worksheets, a header of two rows, and categories merged across rows."""
     book, content = Workbook(), io.BytesIO()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -147,7 +147,7 @@ WRITERS = {"herbst.csv": german_excel, "sommer.xlsx": workbook}
 def test_sheet_is_accepted_by_one_command(
     shop: Workshop, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With answers once, a week later with none."""
+    """The first time needs replies, and a week later none."""
     monkeypatch.setattr("os.isatty", lambda descriptor: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "")
     shop.service.offer = Offer(CATEGORIES, None)

@@ -52,7 +52,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 class Sleeper:
-    """Time passes only here; `beat` is called at every `every` seconds of it."""
+    """The only place where time passes; `beat` is called every `every` seconds of it."""
 
     def __init__(self, beat: Callable[[], None] = lambda: None, every: float = 1e9) -> None:
         self.slept = 0.0
@@ -140,7 +140,7 @@ def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
 
 
 def as_holder(pid: int) -> dict[str, Any]:
-    """A real process of this machine, named as it would name itself."""
+    """Return the identity of a real process of this machine, as it would state it itself."""
     born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return {**this_process(), "pid": pid, "born": born}
 
@@ -170,7 +170,7 @@ def test_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buri
 
 @needs_proc
 def test_reused_pid_is_another_process() -> None:
-    """By its start time."""
+    """The start time tells them apart."""
     me = this_process()
     assert not is_surely_dead(me)
     assert is_surely_dead({**me, "born": "1"})
@@ -240,7 +240,7 @@ async def test_beats_are_quicker_while_a_pause_waits_for_them(ledger: Ledger) ->
 
 
 async def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
-    """Once another run has taken the catalog over."""
+    """It does so once another run has taken the catalog over."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
     with ledger.transaction():
         ledger.catalogs.claim_lease("staging", "spring", MINE, "{}", over=hold)

@@ -28,7 +28,7 @@ PRICES: dict[str, Any] = {"pattern_price": 40, "product_price": 10}
 
 
 def bought(service: Service) -> tuple[int, int]:
-    """Patterns and products."""
+    """Return the numbers of patterns and products that were bought."""
     patterns = sum(stage is Stage.PATTERN for stage, _ in service.names.values())
     return patterns, len(service.bought) - patterns
 
@@ -71,7 +71,7 @@ def test_limit_buys_whole_rows(
 def test_page_says_that_most_of_a_days_budget_is_spent(
     shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int, is_told: bool
 ) -> None:
-    """From 80 % on."""
+    """It says so from 80 % on."""
     pages: list[str] = []
 
     async def show(key: str, text: str, title: str) -> None:

@@ -31,10 +31,10 @@ from tests.hostile.in_process import made
 from .workshop import Ended, Workshop, rows
 
 HERONS = "http://127.0.0.1:9/herons"
-#: Writes its arguments.
+#: A command that writes its arguments.
 ECHO = (sys.executable, "-c", "import sys; print(*sys.argv[1:])")
 
-#: Ends with the second SIGINT.
+#: A command that ends with the second SIGINT.
 STUBBORN = """
 import signal, sys, time
 def drain(number, frame):
@@ -82,7 +82,7 @@ class Bench:
         secret: str | None = None,
         **headers: str,
     ) -> httpx.Response:
-        """Ask once, by GET or with a body; `secret`: of who is signed in, or whoever tries."""
+        """Ask once, by GET or with a body; `secret` is that of the person who is signed in, or of whoever tries."""
         door = door or self.home
         is_raw = body is None or isinstance(body, bytes) or hasattr(body, "__aiter__")
         content = body if is_raw else json.dumps(body)

@@ -69,7 +69,7 @@ def test_doubt_that_no_row_names_is_listed_and_not_resent(shop: Workshop, servic
 
 @pytest.fixture
 def executed(shop: Workshop, service: Service) -> Workshop:
-    """A pattern that the service has, and whose answer the process did not live to hear."""
+    """Return a workshop with a pattern that the service made, and whose answer the process died before it got."""
 
     def die(create: Create) -> None:
         service.execute(create)
@@ -82,7 +82,7 @@ def executed(shop: Workshop, service: Service) -> Workshop:
 
 
 def shift(shop: Workshop, hours: float, *tables: str) -> None:
-    """Have what is on record written by a clock that was so much ahead."""
+    """Change the record to what a clock that was this many hours ahead would have written."""
     with shop.ledger() as ledger, ledger.transaction():
         for table in tables or ("attempts.intended_at", "events.at"):
             name, _, column = table.partition(".")

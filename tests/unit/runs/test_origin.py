@@ -52,7 +52,7 @@ def changed(**cells: str) -> Edit:
 
 @pytest.fixture
 def production(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """A run in production, in which the ferns failed; one in staging is newer. Production is configured."""
+    """Return a workshop set to production, with a run there in which the ferns failed and a newer one in staging."""
     shop.service.on_follow["ferns"] = [failed()]
     shop.load(shop.file(FOUR), environment="production")
     shop.load(shop.file(FOUR.replace("ferns", "moss"), "other.csv"), catalog="spring")
@@ -157,7 +157,7 @@ def test_source_has_no_column_run(shop: Workshop) -> None:
 
 
 def test_catalog_is_written_whole_at_the_end_of_each_run(production: Workshop) -> None:
-    """For feeds: of each environment a file, with the rows that this run did not have too."""
+    """For feeds, each environment has a file, with the rows that this run did not have too."""
     production.load(production.saved("failures.csv", "x.csv"))
     folder = production.folder / "results" / "spring"
     rows = {row["sku"]: row["prompt"] for row in read_rows(folder / "catalog-production.csv")}

@@ -30,7 +30,7 @@ def ledger_file() -> Path:
 
 
 def backed_up(copy: Path) -> None:
-    """Also while a run goes on, as the manual says; by the time that it is put back, that run's process has ended."""
+    """Back up the ledger as the manual says, even during a run, whose process has ended before the copy is put back."""
     with closing(sqlite3.connect(ledger_file())) as ledger:
         ledger.execute("VACUUM INTO ?", [str(copy)])
     with closing(sqlite3.connect(copy)) as ledger, ledger:

@@ -241,7 +241,7 @@ SCRIPTS: dict[str, Callable[..., object]] = {
 
 
 def cells(what: str) -> Cells:
-    """A row's prompt, and its category."""
+    """Return the cells of a row: its prompt and its category."""
     return {"prompt": what.rstrip("!"), "category": "Tot" if what.endswith("!") else "Tote"}
 
 
@@ -322,7 +322,7 @@ def eight(prompt: str) -> dict[str, Cells]:
 
 
 def asked(shop: Workshop, source: dict[str, Cells]) -> ApprovalNeeded:
-    """Return the refusal; nothing was requested."""
+    """Return the refusal, having checked that nothing was requested."""
     before = len(shop.service.creates)
     with pytest.raises(ApprovalNeeded) as caught:
         shop.refresh(source)

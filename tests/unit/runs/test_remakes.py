@@ -215,7 +215,7 @@ def test_row_that_is_not_there_is_named_as_it_was_written(shop: Workshop) -> Non
 
 
 PROMPTS = {"a": "herons", "b": "owls", "c": "foxes", "d": "ferns", "e": "ferns"}
-#: The takes that were made before, what was decided about them, and what a remake of that buys.
+#: The number of takes that were made before, the decisions about them, and what a remake then buys.
 SUMS = {
     "three picked and one rejected, with their products": (
         1,

@@ -86,7 +86,7 @@ def test_results_are_copied_to_a_store(shop: Workshop, monkeypatch: pytest.Monke
 
 
 async def test_catalog_with_a_run_is_skipped(shop: Workshop) -> None:
-    """The second run is on record as an overlap, and buys nothing."""
+    """The second run is recorded as an overlap, and buys nothing."""
     async with Run(spec(shop)) as first, Run(spec(shop)) as second:
         for work in (first, second):
             await work.preview()

@@ -37,7 +37,7 @@ from .workshop import Cells, Workshop, read_rows
 
 SKUS, PROMPTS = ("1-x", "1_x", "2x", "3x"), ("blue herons", "owls", "Owls")
 SIDE, SIDES = "option:print side", ("Front", "Back-Print")
-#: Products that a run may replace before it asks.
+#: The number of products that a run may replace before it asks.
 CHANGES = 1
 OPEN = ("intended", "accepted", "held")
 NAMES = {"cat_tote": "Tote-Bag", "cat_mug": "Mug"}
@@ -65,7 +65,7 @@ class Story:
         self.past: list[Cells] = []
         self.log: list[str] = []
         self.limits: dict[str, int] = {}
-        #: Skus that runs which died had rows of, and those that they were to retire: the next run ends them.
+        #: The skus that runs which died had in their rows or were to retire; the next run ends those runs.
         self.left: set[str] = set()
         self.offer = "known"
 
@@ -171,7 +171,7 @@ class Story:
         self._run(lambda: self.shop.load_source(sheet, "some.csv", takes=takes), rows, takes=takes)
 
     def _results(self) -> None:
-        """Of any run that has written some, as it is or edited in part."""
+        """Import the results of any run that has written some, as they are or edited in part."""
         folder, name = (
             self.shop.folder / "results/spring",
             self.chance.choice(["results.csv", "failures.csv"]),
@@ -217,7 +217,7 @@ class Story:
         self._judge()
 
     def _settle(self) -> None:
-        """A person decides about some of what is open, as if it was too old to be sent again."""
+        """Decide as a person about some of what is open, as if it was too old to be sent again."""
         for item in unsettled(self.ledger, timedelta(0)):
             decision = self.chance.choice([None, Resolution.RESEND, Resolution.WRITE_OFF])
             if decision is not None:
@@ -303,7 +303,7 @@ class Story:
         assert condition, "\n".join((why, *self.log))
 
     def _judge(self) -> None:
-        """0 bought twice, 0 lost, 0 unasked, 0 over budget."""
+        """Require that nothing was bought twice, lost, bought unasked, or bought over budget."""
         requests, service, ledger = self._requests(), self.shop.service, self.ledger
         for own, detail in ledger.database.rows(
             "SELECT i.content, e.detail FROM events e JOIN attempts a ON a.request_id = e.request_id "
@@ -331,7 +331,7 @@ class Story:
     def _judge_catalog(
         self, had: Mapping[str, object], contents: Mapping[str, Content | None], retired: set[str]
     ) -> None:
-        """A sku has what was made for it last; only what a source lacks is retired, and no retry brings it back."""
+        """Require that a sku has what was last made for it, and that retired rows are gone and stay so on retries."""
         has = self._has()
         for sku in {*had, *has} - self.left - set(contents):
             self._require(sku in has or sku in retired, f"{sku} is lost")
@@ -346,7 +346,7 @@ class Story:
         return next((status for name, status in self.shop.rows.items() if folded_sku(name) == sku), None)
 
     def _judge_files(self) -> None:
-        """Every file and command names the same product of a sku."""
+        """Require that every file and command names the same product of a sku."""
         folder, ledger = self.shop.folder / "results/spring", self.ledger
         results, rows = sheet_of(folder / "latest/results.csv"), sheet_of(folder / "catalog.csv")
         catalog = {
@@ -378,7 +378,7 @@ class Story:
         self._require(shown == counts, f"status shows {shown}, and results.csv {counts}")
 
     def _calm(self) -> None:
-        """Without faults everything that was asked for is made in the end, and then there is nothing to do."""
+        """Require that without faults all that was asked for is made in the end, and then nothing is left to do."""
         self.log.append("calm")
         self._offer("known")
         self.shop.most_items = None
@@ -421,7 +421,7 @@ def test_sequences(shop: Workshop, seed: int) -> None:
     play(shop, seed, 8)
 
 
-#: The longer ones, from the first to the one before the last: `SEQUENCES=17-18` plays one again.
+#: The seeds of the longer sequences, up to but not including the last: `SEQUENCES=17-18` plays one again.
 FIRST, LAST = map(int, os.environ.get("SEQUENCES", "100-400").split("-"))
 
 

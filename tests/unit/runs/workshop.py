@@ -45,12 +45,12 @@ Driving = Callable[[Run], Awaitable[object]]
 Watch = Callable[[Run, InProcessApi], Coroutine[Any, Any, None]]
 COLUMNS = ("sku", "prompt", "category", "option:name")
 ADDRESSES = {"staging": "http://127.0.0.1:9/v1", "production": "http://127.0.0.1:10/v1"}
-#: Options that are settings of the run.
+#: The options that are settings of a run.
 MAY_SET = ("approve_above_items", "approve_above_cost", "confirm", "environment")
 
 
 def rows(*pairs: tuple[str, str]) -> str:
-    """A catalog of skus and prompts; each product is named by its sku."""
+    """Return a catalog of skus and prompts, in which each product is named by its sku."""
     return ",".join(COLUMNS) + "\n" + "".join(f"{sku},{prompt},Tote,{sku}\n" for sku, prompt in pairs)
 
 
@@ -60,7 +60,7 @@ def many(count: int) -> str:
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that has ended, and how each row stands."""
+    """A run that has ended, and the state of each row."""
 
     ending: RunEnding
     rows: dict[str, RowResult]
@@ -81,28 +81,28 @@ class Ended:
 
 @dataclass
 class Workshop:
-    """Every call is another run, in a process that may die: of the engine over a text, or of a command over a file."""
+    """Runs the engine over texts, or commands over files; every call is another run, in a process that may die."""
 
     home: Path
     service: Service
-    #: None: SQLite in `home`.
+    #: The address of the ledger; None for SQLite in `home`.
     ledger_url: SecretStr | None = None
     confirm: str | None = None
-    #: Of the source and the results of commands.
+    #: The folder of the source and the results of commands.
     folder: Path = Path()
-    #: Of the commands in this process, the newest last.
+    #: The services of the commands in this process, the newest last.
     apis: list[InProcessApi] = field(default_factory=list)
-    #: The last command's run; by sku, what it had.
+    #: The run of the last command, and the status of each of its rows by sku.
     work: Run = field(init=False, repr=False)
     rows: dict[str, RowStatus] = field(default_factory=dict)
     codes: dict[str, str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    #: What it found to differ from the catalog, where it was a refresh.
+    #: The changes that it found in the catalog, where it was a refresh.
     changes: Counter[str] = field(default_factory=Counter)
-    #: The IDs of all runs; and whether the process of the last one died.
+    #: The IDs of all runs, and whether the process of the last one died.
     runs: list[str] = field(default_factory=list)
     is_dead: bool = False
-    #: The limit of items of every command, and what else each is asked with.
+    #: The limit of items of every command, and the other options that each is given.
     most_items: int | None = None
     terms: dict[str, Any] = field(default_factory=dict)
 
@@ -136,7 +136,7 @@ class Workshop:
     def run(
         self, catalog: str, *, watch: Watch | None = None, driving: Driving | None = None, **begun: Any
     ) -> Ended:
-        """A whole run: begun, driven beside `watch` or as `driving` says, and ended."""
+        """Make a whole run: begin it, drive it beside `watch` or as `driving` says, and end it."""
 
         async def main() -> Ended:
             api, run = await self.begin(catalog, **begun)
@@ -152,7 +152,7 @@ class Workshop:
     def broken(
         self, catalog: str, error: type[Exception], *, driving: Driving | None = None, **begun: Any
     ) -> str:
-        """A run that cannot be ended, for this error; return the code for which it began nothing more."""
+        """Make a run that this error keeps from ending; return the code for which it began nothing more."""
 
         async def main() -> str:
             _, run = await self.begin(catalog, **begun)
@@ -165,7 +165,7 @@ class Workshop:
         return asyncio.run(asyncio.wait_for(main(), 120))
 
     def crash(self, catalog: str, **begun: Any) -> None:
-        """A run that ends where the service's `at_create` or `at_job_end` raises Crash."""
+        """Make a run that ends where the service's `at_create` or `at_job_end` raises Crash."""
 
         async def main() -> None:
             api, run = await self.begin(catalog, **begun)
@@ -174,7 +174,7 @@ class Workshop:
         asyncio.run(asyncio.wait_for(main(), 120))
 
     def crash_at(self, create: int, catalog: str, **options: Any) -> None:
-        """A run whose process dies as the service receives this create, which it does not execute."""
+        """Make a run whose process dies when the service receives this create, which is not executed."""
         self.die_at(create)
         self.crash(catalog, **options)
         self.service.at_create = lambda _: None
@@ -196,7 +196,7 @@ class Workshop:
     # -- deaths
 
     def at(self, number: int, happens: Callable[[], object]) -> None:
-        """Have this happen as the service receives its next create of this number, once."""
+        """Have this happen once, when the service receives its next create of this number."""
         left = iter(range(number))
 
         def received(_: Create) -> None:
@@ -206,7 +206,7 @@ class Workshop:
         self.service.at_create = received
 
     def die_at(self, create: int) -> None:
-        """The process of the next run dies as the service receives this create, which it does not execute."""
+        """Have the process of the next run die when the service receives this create, which is not executed."""
 
         def die() -> None:
             raise Crash
@@ -214,7 +214,7 @@ class Workshop:
         self.at(create, die)
 
     async def _dies(self, run: Run, work: Coroutine[Any, Any, object], api: InProcessApi) -> bool:
-        """Await the work, or that the service lets the process die meanwhile: then nothing of it is closed."""
+        """Await the work, or the death of the process if that comes first: then nothing of it is closed."""
         living, dying = asyncio.create_task(work), asyncio.create_task(api.crashed.wait())
         await asyncio.wait([living, dying], return_when=asyncio.FIRST_COMPLETED)
         if not dying.done():
@@ -229,7 +229,7 @@ class Workshop:
         return True
 
     def bury(self) -> None:
-        """The process that held the catalog is dead: seen from the next run, it was another one."""
+        """Have the process that held the catalog be dead: to the next run it was another one."""
         dead = json.dumps({**this_process(), "born": "0"})
         with self.ledger() as ledger, ledger.transaction():
             ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
@@ -274,7 +274,7 @@ class Workshop:
         self.through(Run(run_spec(ImportRequest(file=file, **terms))))
 
     def correct(self, name: str, corrections: Mapping[str, Cells], out: str = "latest") -> None:
-        """A results file as a person edits it, and imports it."""
+        """Import a results file as a person edits it."""
         rows = read_rows(self.folder / "results/spring" / out / name)
         new = corrections.keys() - {row["sku"] for row in rows}
         rows += [dict.fromkeys(rows[0], "") | {"sku": sku, "option:name": sku.lower()} for sku in sorted(new)]
@@ -291,7 +291,7 @@ class Workshop:
         return spec.selection.record.run_id
 
     def remake(self, *skus: str, **asked: Any) -> bool:
-        """Whether there was anything to remake."""
+        """Remake rows, and return whether there was anything to remake."""
         terms = {"max_items": self.most_items, **self.terms, **asked}
         request = RemakeRequest(catalog="spring", sku=skus, **terms)
         try:
@@ -324,14 +324,14 @@ class Workshop:
     # -- what a person decides
 
     def decide(self, verdict: Decided, prompt: str, take: int = 1) -> None:
-        """On a take of a prompt, that was made or not."""
+        """Decide about a take of a prompt, whether it was made or not."""
         item = Item(Stage.PATTERN, Scope("staging", "spring"), pattern_content(prompt, take=take)).key
         decision = Decision(secrets.token_hex(4), item, "", verdict, "", "A. Weaver", datetime.now(UTC))
         with self.ledger() as ledger, ledger.transaction():
             record_decisions(ledger, RunId(self.last), [decision])
 
     def settle(self, decision: Resolution) -> None:
-        """Everything that a person may decide about."""
+        """Settle everything that a person may decide about."""
         with self.ledger() as ledger:
             requests, limit = unsettled(ledger, timedelta(0)), timedelta(0)
             asyncio.run(settle(ledger, requests, Settlement(decision, "so", "A. Weaver"), limit=limit))
@@ -343,27 +343,27 @@ class Workshop:
             return {row.sku: row for row in row_results(ledger, ending.record)}
 
     def contents(self) -> dict[str, Content]:
-        """What the catalog has now: by sku, what its product is made of."""
+        """Return what the product of each sku that the catalog has now is made of."""
         with self.ledger() as ledger:
             rows = ledger.catalogs.rows("staging", "spring")
             return {row.sku: row.content for row in rows if row.retired_at is None}
 
     def has(self) -> dict[str, str]:
-        """By sku, the prompt of its product."""
+        """Return the prompt of each sku's product."""
         return {sku: content.prompt for sku, content in self.contents().items()}
 
     def takes(self) -> dict[str, int]:
-        """By sku, the take that its product is built on."""
+        """Return the take that each sku's product is built on."""
         return {sku: content.take or 1 for sku, content in self.contents().items()}
 
     def products(self) -> dict[str, tuple[str, str]]:
-        """By sku, its product and that one's pattern, retired ones too."""
+        """Return the product of each sku and the pattern of that, including retired ones."""
         with self.ledger() as ledger:
             rows = ledger.catalogs.rows("staging", "spring")
             return {row.sku: (row.product_id, row.pattern_id) for row in rows}
 
     def attempts(self) -> dict[str, list[Attempt]]:
-        """By the name of what was to be made."""
+        """Return the attempts by the name of what was to be made."""
         with self.ledger() as ledger:
             attempts: dict[str, list[Attempt]] = {}
             for key, content, sku in ledger.database.rows("SELECT key, content, sku FROM items ORDER BY key"):
@@ -376,7 +376,7 @@ class Workshop:
 
 
 def take_over(shop: Workshop) -> None:
-    """Another run takes the catalog while this one stands still."""
+    """Have another run take the catalog while this one stands still."""
     with shop.ledger() as ledger, ledger.transaction():
         lease = ledger.catalogs.lease("staging", "spring")
         assert lease is not None

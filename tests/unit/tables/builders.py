@@ -25,7 +25,7 @@ from tests.row_results import RowResult
 
 HEADER = ("sku", "prompt", "category", "note")
 STARTED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-#: Of the items: 75 seconds after the run began.
+#: The time at which the items ended: 75 seconds after the run began.
 ENDED = 1_772_357_475.0625
 RUN = RunRecord(
     run_id=RunId("run-7"),
@@ -47,7 +47,7 @@ RUN = RunRecord(
 def item(
     stage: Stage, name: str, state: AttemptState | None = AttemptState.SUCCEEDED, **changes: Any
 ) -> ItemOutcome:
-    """An item that was made, unless `changes` has other values; None: that was never requested."""
+    """Return an item that was made, unless `changes` says otherwise; with None, it was never requested."""
     key = ItemKey(f"{stage}-{name}")
     if state is None:
         return ItemOutcome(stage, key)
@@ -57,7 +57,7 @@ def item(
 
 
 def row(sku: str, status: RowStatus = RowStatus.SUCCEEDED, **changes: Any) -> RowResult:
-    """A row with its items, none where it did not succeed; `changes` are of the row or of its outcome."""
+    """Return a row with its items, none where it did not succeed; `changes` are of the row or of its outcome."""
     prompt = f"blue herons of {sku}"
     items = (
         item(Stage.PATTERN, f"pattern-{sku}", result_id=f"pat-{sku}"),
@@ -100,7 +100,7 @@ def results_of(rows: Sequence[RowResult], header: Sequence[str] = HEADER) -> Run
 
 
 def outcome_text(outcome: RowOutcome) -> str:
-    """Return an outcome as the ledger has it, also with half a character in it."""
+    """Return an outcome as the ledger has it, even with half a character in it."""
     return json_bytes(asdict(outcome)).decode()
 
 

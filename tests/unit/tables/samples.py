@@ -22,7 +22,7 @@ TOTE = Category("tote-bag", "Tote bag", None)
 OFFER = Offer((CUSHION, MUG, TOTE), note=None)
 HEADER = "sku,prompt,category,option:size,option:fabric,note"
 
-#: Options that have to be chosen, of which one has a second name, and a value that two options have.
+#: An offer with required options, one of which has a second name, and a value that two options share.
 SHOP = Offer(
     (
         Category(
@@ -57,7 +57,7 @@ def read(
     name: str = "spring.csv",
     **reading: Any,
 ) -> Catalog:
-    """As a mapping says that it is read."""
+    """Return the catalog in a file, read as a mapping says."""
     mapping = SheetMapping(
         columns=dict(columns or {}), values=dict(words or {}), reading=ReadingChoices(**reading)
     )
@@ -78,12 +78,12 @@ def checked_row(row: str, offer: Offer | None = OFFER, *, header: str = HEADER) 
 
 
 def problems(found: Checked) -> list[Any]:
-    """Return each with the columns of the frame as its fields."""
+    """Return the problems, each with the columns of the frame as its fields."""
     return list(found.problems.itertuples(index=False))
 
 
 def codes(found: Checked) -> dict[int, list[str]]:
-    """The codes by row number, of rows that have any."""
+    """Return the codes of problems by row number."""
     by_row: dict[int, list[str]] = {}
     for problem in problems(found):
         by_row.setdefault(problem.row, []).append(problem.code)
@@ -91,7 +91,7 @@ def codes(found: Checked) -> dict[int, list[str]]:
 
 
 def rows(catalog: Catalog) -> list[tuple[int, tuple[str, ...]]]:
-    """Each row's number and its cells, those beyond the header too."""
+    """Return each row's number and its cells, including those beyond the header."""
     return list(catalog.sheet.records())
 
 

@@ -31,7 +31,7 @@ def workbook(
     formats: dict[str, str] | None = None,
     hidden: Sequence[str] = (),
 ) -> bytes:
-    """`formats`: of cells of the first worksheet. `hidden`: worksheets."""
+    """Return an Excel file; `formats` are those of cells of the first worksheet, `hidden` names worksheets."""
     book = openpyxl.Workbook(write_only=False)
     book.remove(book.active)  # type: ignore[arg-type]
     for name, rows in worksheets.items():
@@ -60,7 +60,7 @@ def archive(parts: dict[str, str | bytes]) -> bytes:
 
 
 def raw_workbook(sheet_data: str, shared: str = "") -> bytes:
-    """One worksheet from its XML, for what openpyxl does not write."""
+    """Return an Excel file of one worksheet from its XML, for what openpyxl does not write."""
     space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
@@ -81,7 +81,7 @@ def raw_workbook(sheet_data: str, shared: str = "") -> bytes:
 
 
 def xml_row(number: int, cells: Sequence[str], attributes: str = "") -> str:
-    """Of texts."""
+    """Return the XML of a row of texts."""
     inner = "".join(
         f'<c r="{chr(65 + index)}{number}" t="inlineStr"><is><t xml:space="preserve">{cell}</t></is></c>'
         for index, cell in enumerate(cells)
@@ -90,7 +90,7 @@ def xml_row(number: int, cells: Sequence[str], attributes: str = "") -> str:
 
 
 def open_document(rows: str, hidden: str = "") -> bytes:
-    """An .ods of one worksheet, from the XML of its rows; or of two, of which one is hidden."""
+    """Return an .ods file of one worksheet from the XML of its rows, or of two, of which one is hidden."""
     spaces = " ".join(
         f'xmlns:{prefix}="urn:oasis:names:tc:opendocument:xmlns:{prefix}:1.0"'
         for prefix in ("office", "table", "text", "style", "calcext")
@@ -110,7 +110,7 @@ def open_document(rows: str, hidden: str = "") -> bytes:
 
 
 def ods_row(cells: Sequence[str], attributes: str = "") -> str:
-    """Cells are texts, or the XML of a cell."""
+    """Return the XML of a row, whose cells are texts or the XML of a cell."""
     inner = "".join(
         cell
         if cell.startswith("<table:")

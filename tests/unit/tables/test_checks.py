@@ -70,7 +70,7 @@ def prompts(*texts: str) -> str:
 
 
 def chosen(*rows: tuple[str, ...]) -> str:
-    """Rows of a sheet whose selections are JSON."""
+    """Return a sheet of these rows, whose selections are JSON."""
     return table(
         ("sku", "prompt", "category", "selections"), *((f"S{at}", "b", *row) for at, row in enumerate(rows))
     )
@@ -80,7 +80,7 @@ def every(code: str, *rows: int) -> dict[int, list[str]]:
     return {row: [code] for row in rows}
 
 
-#: By what is in it: a sheet, and the codes of the rows that are refused by what the shop offers.
+#: Sheets by what is in them, each with the codes of the rows that are refused by what the shop offers.
 CASES: dict[str, tuple[str, dict[int, list[str]]]] = {
     "faults of every row in one pass": (
         SIZED + "A,b,Cushion,XL\nB,,Nope,\nC,b,Mug,11oz\nD,b,Mug,12oz\nd,b,Mug,15oz\n",
@@ -100,7 +100,7 @@ CASES: dict[str, tuple[str, dict[int, list[str]]]] = {
         PLAIN + "A👩‍🎨,عصافير زرقاء 🐦,Tote bag\nB,one\u2028two\x85three\x0cher\x07on,Tote bag\n",
         {},
     ),
-    # Of empty last columns the separators may be left out; what a row needs is not guessed to be empty.
+    # Separators of empty last columns may be left out; a cell that a row needs is not assumed to be empty.
     "short rows": (
         WIDE
         + "A,herons,Cushion,50x50,linen\nB,herons,Mug,11oz\nC,herons,Cushion,50x50\nD,b,Mug\nE,b\nF\nG,b,Nope\n",
@@ -191,7 +191,7 @@ CASES: dict[str, tuple[str, dict[int, list[str]]]] = {
         every("unknown_category", 3),
     ),
     "an empty column with the name of a result": ("sku,prompt,category,product_id\nA,b,Tote bag,\n", {}),
-    # A column that holds an option without being one is never carried in silence.
+    # A column that holds an option without being one is never carried silently.
     **{
         f"a column {header!r} that is an option": (
             f"sku,prompt,category,option:size,{header}\nA,b,Mug,11oz,purple\nB,b,Mug,11oz,\nC,b,Mug,11oz,red\n",
@@ -236,7 +236,7 @@ def test_exactly_the_faulty_rows_are_refused(name: str) -> None:
 
 
 def test_row_without_a_category_has_that_fault_alone() -> None:
-    """What its options mean is said once the category is known; so it is where nobody offers the category."""
+    """Faults of options are told once the category is known, and so not for a category that nobody offers."""
     columns = {"Nr": "sku", "Titel": "prompt", "Typ": "category", "Wahl 1": "option", "Wahl 2": "option"}
     text = "Nr,Titel,Typ,Wahl 1,Wahl 2,Size\nA,herons,,50x50,linen,x\nB,ferns,Nope,50x50,linen,x\nC,,,50x50,#REF!,\n"
     assert codes(checked(read(text, columns), SHOP)) == {
@@ -248,7 +248,7 @@ def test_row_without_a_category_has_that_fault_alone() -> None:
 
 
 def test_column_for_any_option() -> None:
-    """The one that offers the cell; a value that two offer is refused, and both are named."""
+    """The option that offers the cell is chosen; a value that two options offer is refused, and both are named."""
     cells = {
         ("Cushion", "50x50", "velvet"): {"fabric": "velvet"},
         ("Mug", "11oz", "Glossy"): {"finish": "glossy"},
@@ -273,7 +273,7 @@ def test_column_for_any_option() -> None:
 
 @pytest.mark.parametrize("offer", [None, Offer(None, "Unreadable."), Offer((Category("c", "Lamp"),), None)])
 def test_usual_option_names_are_refused_when_the_offer_is_unknown(offer: Offer | None) -> None:
-    """Until the file says whether an option or a remark is meant; empty cells select nothing."""
+    """They are refused until the file says whether an option or a remark is meant; empty cells select nothing."""
     found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
     assert [problem.column for problem in problems(found)] == ["Colours", "size"]
     assert "to `option:size`, or to `note:size`" in problems(found)[1].remedy
@@ -307,7 +307,7 @@ def test_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
 
 
 def said(found: Checked) -> list[str]:
-    """Return what is said of the first row, with the remedies."""
+    """Return the messages about the first row, with their remedies."""
     return [f"{fault.message}; {fault.remedy}" for fault in problems(found) if fault.row == 2]
 
 
@@ -460,7 +460,7 @@ def test_operation_that_the_service_lacks_refuses_its_cells_alone() -> None:
 
 
 def test_report_has_each_cause_once_and_the_summary_last() -> None:
-    """The most frequent first, with its rows. Each problem before, where asked for."""
+    """The most frequent cause is first, with its rows. Each problem comes before them where that is asked for."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\nE,,Mug,,,\nF,,Mug,,,\nG,b,Mug,12oz,,\n"
     offered = "offered: Cushion, Mug, Tote bag"
     nope = f"category: unknown category `Nope`; {offered}; use one of these [unknown_category]"
@@ -503,7 +503,7 @@ def test_control_characters_of_cells_are_escaped() -> None:
 
 
 def test_samples_are_what_they_say() -> None:
-    """One without a fault; one with the typical mistakes and one valid row."""
+    """One sample has no fault; the other has the typical mistakes and one valid row."""
     page = read_page(categories_list("staging"))
     assert page is not None
     details: dict[str, Any] = {one.id: categories_get("staging", one.id) for one in page.categories}

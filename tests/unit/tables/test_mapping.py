@@ -38,14 +38,14 @@ def asked(header: str, *rows: tuple[str, ...], mapping: SheetMapping = NO_MAPPIN
         ("品番,柄の説明,商品カテゴリ,サイズ", "category", "商品カテゴリ", True),
         # A name that means other things too is the category where its cells are categories.
         ("Code,Motif,Product,Taille", "category", "Product", True),
-        # It is asked for the others.
+        # The others are asked about.
         ("Code,Motif,Product,Taille", "prompt", "Motif", False),
         # Words in each cell, under no name that is known.
         ("SKU,Promt text,Category,Size", "prompt", "Promt text", False),
-        # Nothing in the name: by what is in it.
+        # The name says nothing, so the cells decide.
         ("aaa,bbb,ccc,ddd", "sku", "aaa", False),
         ("aaa,bbb,ccc,ddd", "category", "ccc", False),
-        # The name of a result, in a sheet that is none.
+        # The name of a result, in a sheet that is not a results file.
         ("sku,prompt,category,Status", "Status", "note", True),
     ],
 )
@@ -64,7 +64,7 @@ def test_columns_are_proposed(header: str, column: str, suggestion: str, certain
         ("Maße", ("50x50", "11oz"), "option:size", True),
         # The values of several options in one cell.
         ("Ausführung", ("50x50 / velvet", "11oz / glossy"), "option", True),
-        # No name that says it, but every cell is offered: asked.
+        # The name does not say it, but every cell is offered, so a person is asked.
         ("xyz", ("velvet", "glossy"), "option", False),
         # A value of two options leaves it open which is meant.
         ("Material/Finish", ("velvet", "matte"), "option", False),
@@ -115,7 +115,7 @@ def test_words_are_proposed(word: str, offered: tuple[str, ...], meant: str | No
 
 
 def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
-    """With its answers the same is bought as if the sheet had said so."""
+    """With the replies, the same is bought as if the sheet had the words of the offer."""
     text = "sku,prompt,category,option:size,option:fabric\n" + "".join(
         f"A-{number},x,{category},50x50,Samt\n"
         for number, category in enumerate(["Kissen", "Cushion", "Kissen", "Cushion"])
@@ -131,7 +131,7 @@ def test_a_word_is_asked_about_once_however_many_rows_have_it() -> None:
 
 
 def test_number_of_a_choice_is_no_choice() -> None:
-    """Who answers `1` means the value, or nothing, where values are numbers."""
+    """Where values are numbers, `1` means the value, or nothing, and never the first choice."""
     assert Question("values", "one", {"4": "", "1": ""}).numbered == {"#1": "4", "#2": "1"}
     assert Question("values", "red", {"rust": "", "4 oz": ""}).numbered == {"1": "rust", "2": "4 oz"}
 
@@ -201,7 +201,7 @@ KISSEN, TASSE = '[values]\n"Kissen" = "Cushion"\n', '[values]\n"Tasse" = "Mug"\n
 def test_first_mapping_counts_and_what_is_wrong_is_said(
     tmp_path: Path, files: dict[str, str], found: str
 ) -> None:
-    """Two that differ are refused."""
+    """Two mappings that differ are refused."""
     (tmp_path / "home").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -29,7 +29,7 @@ def refused(path: Path) -> InputRefused:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    """With the folder it was looked for in; an example, with its place in the checkout."""
+    """The message names the folder that was searched, and for an example its place in the checkout."""
     fault = refused(tmp_path / "nowhere.csv")
     assert fault.code == FileCode.FILE_MISSING
     assert f"nowhere.csv in {tmp_path}. Check" in str(fault)

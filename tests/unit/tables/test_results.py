@@ -48,7 +48,7 @@ NASTY = st.sampled_from(
         *("NA", "null", "007", "1e5", "TRUE", "2026-05-01", "🪿", "שלום", " "),
     ]
 )
-#: Without NUL, which no file may have, and without Ctrl-Z, which ends a file of some old programs.
+#: Texts without NUL, which no file may have, and without Ctrl-Z, which ends a file of some old programs.
 TEXT = st.text(st.characters(exclude_characters="\0\x1a", exclude_categories=["Cs"]), max_size=12)
 #: The file has a column `note` of its own.
 OURS = [name for name in (*RESULT_COLUMNS[:-1], *DECISION_COLUMNS, RUN_COLUMN) if name not in HEADER]
@@ -146,7 +146,7 @@ def test_texts_of_the_service_are_defused_and_never_make_the_file_unreadable(tmp
 def test_tables_are_for_the_program_that_wrote_the_sheet(
     tmp_path: Path, encoding: str | None, delimiter: str | None
 ) -> None:
-    """In its delimiter; begun with a byte order mark, without which Excel reads `LÃ¼neburg`, and saves that."""
+    """They have its delimiter, and a byte order mark, without which Excel reads `LÃ¼neburg`, and saves that."""
     run = replace(RUN, input_encoding=encoding, options={"reading": {"format": "x", "delimiter": delimiter}})
     published([row("A")], tmp_path, run)
     raw = (tmp_path / "results.csv").read_bytes()
@@ -172,7 +172,7 @@ def test_failures_of_a_workbook_are_one_too(tmp_path: Path) -> None:
 
 
 def test_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
-    """In another directory, over old files, and without what databases do not keep: zones and the order of names."""
+    """It is so in another directory, over old files, and without what databases do not keep: zones, and name order."""
     rows = [row("A"), refused("B"), row("C", RowStatus.IN_DOUBT, error="no answer")]
     run = replace(RUN, options={"b": [1, {"y": 1, "x": 2}], "a": None}, versions={"p": "1", "a": "2"})
     published(rows, tmp_path / "one", run)
@@ -193,7 +193,7 @@ def test_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, None])
 def test_manifest_describes_the_run_and_its_files(tmp_path: Path, outcome: Outcome | None) -> None:
-    """As its schema says: counts that add up, the input without its folder, the checksum of every other file."""
+    """It fits its schema: counts that add up, the input without its folder, the checksum of every other file."""
     run = replace(RUN, source="C:\\Users\\ann\\spring.csv", outcome=outcome, reason="spent")
     twin = row("B", items=(row("A").items[0], row("B").items[1]))
     result = published([row("A"), twin, refused("C"), row("D", RowStatus.NOT_STARTED)], tmp_path, run)
@@ -385,7 +385,7 @@ SHEETS = {
 @settings(max_examples=40)
 @given(**SHEETS, delimiter=st.sampled_from(",;\t"))
 def test_every_own_cell_comes_back(rows: list[tuple[str, ...]], own: list[str], delimiter: str) -> None:
-    """And the rows mean what they meant: the same is bought for each, or it is refused again."""
+    """The rows also mean what they meant: the same is bought for each, or it is refused again."""
     check_round_trip(rows, own, delimiter, is_book=False)
 
 
@@ -415,7 +415,7 @@ def check_round_trip(rows: list[tuple[str, ...]], own: list[str], delimiter: str
         for one, places in ((after, kept), (before, range(len(header))))
     )
     if is_book:
-        # Of a workbook, a cell of nothing but spaces is read as an empty one.
+        # A cell of a workbook with nothing but spaces is read as an empty one.
         given_cells = [tuple("" if cell.isspace() else cell for cell in cells) for cells in given_cells]
     assert again == given_cells
     bought = [[(row.sku, row.identity) for row in checked.accepted] for checked in (before, after)]

@@ -68,7 +68,7 @@ REFUSED: dict[str, tuple[str | bytes, FileCode]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_unreadable_file_is_refused_whole(name: str) -> None:
-    """With its code, and a message and a remedy that help a person."""
+    """The refusal has its code, and a message and a remedy that help a person."""
     raw, code = REFUSED[name]
     fault = refused(raw, encoding=ENCODINGS.get(name))
     assert fault.code == code
@@ -84,18 +84,18 @@ def test_unreadable_file_is_refused_whole(name: str) -> None:
     ],
 )
 def test_open_quote_is_located(body: str, place: str) -> None:
-    """By the row of the spreadsheet, and the line of the text file where that differs."""
+    """The message has the row of the spreadsheet, and the line of the text file where that differs."""
     assert place in refused(HEAD + body).message
 
 
-#: By what is in it: a file, and the numbers of its rows below the header.
+#: Files by what is in them, each with the numbers of its rows below the header.
 READ: dict[str, tuple[str | bytes, list[int]]] = {
     "mixed line breaks": ("sku,prompt,category\r\nA,b,Mug\nB,c,Mug\rC,d,Mug", [2, 3, 4]),
     "UTF-8 with its mark": (codecs.BOM_UTF8 + (HEAD + GOOD).encode(), [2]),
     "a line that names the delimiter": (b"\xef\xbb\xbfsep=;\r\n" + delimited(TABLE, ";"), [2, 3]),
     "header after blank rows": ("\n,,\n" + HEAD + GOOD, [4]),
     "blank rows": (HEAD + "\nA,b,Mug\n\n,,\nB,c,Nope\n\n", [3, 6]),
-    # More rows than are looked at for the header.
+    # More rows than are searched for the header.
     "many rows": (HEAD + GOOD * 1100 + "\n,,\n", list(range(2, 1102))),
     "line breaks within quotes": (HEAD + 'A,"one\ntwo\r\nthree",Mug\nB,b,Nope\n', [2, 3]),
     "quotes": (HEAD + 'A,"the ""big"" heron, again",Mug\nB,5" tall herons,Mug\n', [2, 3]),
@@ -129,7 +129,7 @@ def test_no_row_is_lost(body: str) -> None:
 
 
 def count_rows(text: str) -> int:
-    """Rows with something in them, counted without a CSV reader, by the place of the next character."""
+    """Count filled rows without a CSV reader, by the place of the next character."""
     count, content, place = 0, False, "start"
     for character in text.replace("\r\n", "\n").replace("\r", "\n") + "\n":
         if character == '"' and place in {"start", "quoted", "after quote"}:
@@ -186,14 +186,14 @@ def test_columns_are_found_in_any_spelling() -> None:
     [(b"", "utf-8"), (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le")],
 )
 def test_table_is_read_in_every_dialect(delimiter: str, mark: bytes, encoding: str) -> None:
-    """Of Excel's: CSV with the system's delimiter, and Unicode text."""
+    """Excel writes CSV with the system's delimiter, and Unicode text."""
     catalog = read(mark + delimited(TABLE, delimiter, encoding))
     assert catalog.sheet.header == HEADER
     assert cells(catalog) == list(ROWS)
 
 
 def test_german_excel_needs_the_encoding_alone() -> None:
-    """Semicolons, a title line, cp1252. What is UTF-8 is read as that, whatever is named."""
+    """It writes semicolons and cp1252. A UTF-8 file is read as UTF-8, whatever encoding is named."""
     raw = delimited([["Frühjahr 2025"], [], *TABLE], ";", "cp1252")
     sheet = read(raw, encoding="cp1252").sheet
     assert list(sheet.rows.index) == [4, 5]
@@ -212,7 +212,7 @@ def test_delimiter_may_be_chosen() -> None:
 
 
 def test_header_is_found_by_its_names_or_chosen() -> None:
-    """A table above it is named in a note."""
+    """A note tells of a table above it."""
     table = [["x", "y", "z"], ["1", "2", "3"], *TABLE]
     assert read(delimited(table)).sheet.notes == ("2 rows of a table above the header not read.",)
     columns = {"Art.": "sku", "Text": "prompt", "Typ": "category"}

@@ -54,7 +54,7 @@ _DOCUMENT = open_document("".join(map(ods_row, TABLE)), hidden="".join(map(ods_r
     ids=["xlsx", "ods"],
 )
 def test_workbook_is_read_as_its_rows_are_written(raw: bytes, layout: str) -> None:
-    """And this process never imports what parses it, which can abort a process."""
+    """This process never imports the parser, which can abort its process."""
     catalog = read(raw)
     assert catalog.sheet.header == HEADER
     assert rows(catalog) == [(2, ROWS[0]), (3, ROWS[1])]
@@ -93,7 +93,7 @@ def test_cells_of_a_document_are_filled_down_and_keep_their_breaks() -> None:
 
 
 def test_numbers_are_the_texts_that_people_write() -> None:
-    """As a prompt here; what is no plain number, and what is no text, is refused where a catalog uses it."""
+    """Here they are prompts; what is neither a plain number nor a text is refused where a catalog uses it."""
     values = (7, -12.0, 1.5, 0.1 + 0.2, 4006381333931)
     table = [HEADER, *((f"A-{value}", value, *ROWS[0][2:]) for value in values)]
     assert [row[1] for row in cells(read(workbook({"Artikel": table})))] == [
@@ -185,7 +185,7 @@ def test_hidden_rows_are_counted(raw: bytes, notes: tuple[str, ...]) -> None:
 
 
 def test_errors_and_formulas_without_a_result_are_not_taken_for_empty() -> None:
-    """What reads them leaves both out, and an empty option chooses nothing."""
+    """The parser leaves both out, and an empty option would choose nothing."""
     first = '<c r="A2" t="e"><v>#REF!</v></c><c r="B2"><f>A1</f><v></v></c><c r="C2"><f>A1</f></c><c r="D2" t="e"/>'
     calculated = '<c r="A3" t="str"><f>A1</f><v>S-3</v></c><c r="B3"><f>6*2</f><v>12</v></c>'
     table = f'<row r="2">{first}</row><row r="3">{calculated}<c r="C3" t="inlineStr"><is><t>Mug</t></is></c></row>'
@@ -271,7 +271,7 @@ def test_damaged_workbooks_are_refused_in_a_sentence(name: str) -> None:
     assert "is damaged, was not saved whole, or has a password" in refused(DAMAGED[name]).message
 
 
-#: Small files that become large. Made when they are needed.
+#: Small files that become large, made when they are needed.
 BOMBS: dict[str, Callable[[], bytes]] = {
     "zip bomb": lambda: raw_workbook(xml_row(1, HEADER[:3]) + " " * (400 << 20)),
     "repeated row": lambda: open_document(
@@ -307,7 +307,7 @@ def test_parser_sees_no_key_and_no_module_of_the_folder(
 
 @cache
 def _whole_files() -> tuple[bytes, bytes]:
-    """Made once: a workbook bears the time at which it was made."""
+    """Return a workbook and a document, made once, as a workbook holds the time at which it was made."""
     return workbook({"Artikel": TABLE}), _DOCUMENT
 
 
