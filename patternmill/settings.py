@@ -69,9 +69,9 @@ class Settings(BaseModel):
     max_in_flight: Window = 200
     #: The most time for one exchange: connecting, sending, and reading the whole answer.
     request_timeout: Duration = timedelta(seconds=30)
-    #: How long a job is waited for before its row reads `waiting`.
+    #: The time for which a job is waited for before its row reads `waiting`.
     job_timeout: Duration = timedelta(minutes=30)
-    #: How long one create is resent while it is unknown whether the service has executed it.
+    #: The time for which one create is resent while it is unknown whether the service has executed it.
     create_timeout: Duration = timedelta(minutes=10)
     #: Past this age an unanswered request is not sent again without a person's decision.
     in_doubt_limit: Duration = timedelta(hours=12)
@@ -83,7 +83,7 @@ class Settings(BaseModel):
     operations_file: Path | None = None
     #: The currency of all amounts, by its ISO 4217 code. None: the unit of the prices.
     currency: Currency | None = None
-    #: What one of each costs, in minor units (cents); 0 where costs are not counted.
+    #: The price of one of each, in minor units (cents); 0 where costs are not counted.
     pattern_price: Price = 0
     refinement_price: Price = 0
     product_price: Price = 0

@@ -1,4 +1,4 @@
-"""Brakes for refusals and failures in a row, with no success between them."""
+"""Brakes for refusals and failures in a row, with no success in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from patternmill.text import plural
 
 #: When this many different items are refused in the same way, it may not be about their rows.
 REFUSED_ENOUGH = 3
-#: When this many different items of a stage fail, with no success between, the service may be at fault.
+#: When this many different items of a stage fail, with no success in between, the service may be at fault.
 FAILED_ENOUGH = 5
 #: Seconds since its acceptance after which a failed job may get the attempt that tests the service.
 TESTED_AFTER = 3600
@@ -39,7 +39,7 @@ class RefusedAlike:
             lambda: defaultdict(dict)
         )
         self._unanswered = Counter[str]()
-        #: By kind, why the run is halted unless one of the kind is accepted; and how many suspicions there were.
+        #: By kind, why the run is halted unless one of the kind is accepted; and the number of suspicions so far.
         self._suspected: dict[str, HaltReason] = {}
         self.suspicions = 0
         #: Not set while nothing is begun and an acceptance may still end that.

@@ -408,7 +408,7 @@ class Engine:
         return attempt
 
     async def _ask(self, item: Item, failed: Attempt) -> Attempt:
-        """Ask for a failed job, trying a few times; without a clear answer the next run asks for it."""
+        """Ask for a failed job once more, with a few tries; without a clear answer the next run asks for it."""
         assert failed.job_id is not None, "what has no job is not asked about"
         answer = "the service does not know it any more."
         try:

@@ -60,7 +60,7 @@ class RunOptions:
     prices: Mapping[Stage, int] = field(default_factory=lambda: dict.fromkeys(ROW_STAGES, 0))
     #: More failed items than this stop the run: a count (int), or a share of those that have ended (float).
     most_failures: int | float | None = None
-    #: How long a stopped run still polls its jobs; Prefect kills a run 30 seconds after its signal.
+    #: The time for which a stopped run still polls its jobs; Prefect kills a run 30 seconds after its signal.
     drain: timedelta = timedelta(seconds=18)
 
     @classmethod

@@ -131,7 +131,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 class AnswerTooLargeError(Exception):
-    """The answer passes the cap."""
+    """The error of an answer that is larger than the cap."""
 
 
 def _transport(base_url: str) -> httpx.AsyncBaseTransport:

@@ -62,7 +62,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class ResendPolicy:
-    """The policy of sending a create again: for how long, and after which pauses."""
+    """The policy for sending a create again: for how long, and after which pauses."""
 
     create_timeout: timedelta = timedelta(minutes=10)
     in_doubt_limit: timedelta = timedelta(hours=12)

@@ -175,7 +175,7 @@ class StudioApi(Poller):
         self._draining.begin()
 
     def abandon(self) -> None:
-        """Ask nothing any more: open creates end in doubt, open jobs unfinished."""
+        """Ask nothing more: open creates end in doubt, open jobs unfinished."""
         self._draining.begin()
         self._abandoned.begin()
 

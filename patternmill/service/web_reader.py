@@ -123,7 +123,7 @@ class _Reader:
     access: Access
 
     def read(self, address: str) -> Page:
-        """Ask the address and what it redirects to, one after the other."""
+        """Ask the address and then whatever it redirects to, and return the last answer."""
         url = httpx.URL(address)
         headers, was_public = self._credentials(url), False
         for _ in range(self.access.redirects + 1):

@@ -80,7 +80,7 @@ class Create:
 class Till:
     """Opens a checkout for each request ID, and shows the order once a person has paid; both may be scripted."""
 
-    #: By request ID; and what the service shows of each order, by checkout.
+    #: The checkouts by request ID; and what the service shows of each order, by checkout.
     opened: dict[str, str] = field(default_factory=dict)
     orders: dict[str, Shown | Answer] = field(default_factory=dict)
     #: Every create's body, as it was sent.
@@ -123,7 +123,7 @@ class Service:
     #: By job: its stage and name, and what a script has it show from now on.
     names: dict[str, tuple[Stage, str]] = field(default_factory=dict)
     shown: dict[str, Shown] = field(default_factory=dict)
-    #: By name, what the next creates, ends of jobs and further looks at them are; then all is well.
+    #: By name, the next creates, ends of jobs and further looks at them; after those, all is well.
     on_create: dict[str, list[CreateEnd | Shown | Answer]] = field(default_factory=lambda: defaultdict(list))
     on_follow: dict[str, list[Refusal | Shown]] = field(default_factory=lambda: defaultdict(list))
     on_ask: dict[str, list[Shown | None]] = field(default_factory=lambda: defaultdict(list))
@@ -192,7 +192,7 @@ class InProcessApi(StudioApi):
         self.jobs_may_end.set()
         #: Set at the moment at which the process ends.
         self.crashed = asyncio.Event()
-        #: By job, what it shows as it is asked for once more.
+        #: By job, what it shows when it is asked for once more.
         self._looks: dict[str, Shown | None] = {}
 
     async def create(self, request: CreateRequest, *may_send: Any) -> CreateEnd:

@@ -168,7 +168,7 @@ def test_checkout_is_no_such_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_home_that_others_write_is_refused(folder: Path, place: str, how: str) -> None:
-    """The home itself, and whatever is in it: its ledger decides what is bought."""
+    """That is the home itself, or anything in it: its ledger decides what is bought."""
     home = folder / ".patternmill"
     for path in (home / "studio" / "pictures" / "x.png", home / "prefect" / "port", home / "ledger.sqlite3"):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

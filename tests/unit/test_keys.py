@@ -83,7 +83,7 @@ def test_folder_does_not_name_a_secret_of_the_environment(
 
 
 def test_file_in_the_home_has_several(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the plain pair, which is of the environment that is set; a name has one profile."""
+    """They count beside the plain pair, which is of the environment that is set; a name has one profile."""
     home_file(folder)
     assert pair_of(load_settings("production")) == (ONE, "sk_home")
     export(monkeypatch, STUDIO_URL=OTHER, API_KEY="sk_pair")

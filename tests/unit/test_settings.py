@@ -87,7 +87,7 @@ def example() -> dict[str, tuple[str, str]]:
 
 
 def test_example_explains_every_setting_and_sets_nothing() -> None:
-    """One line before each; a copy of the file changes nothing, and holds no secret."""
+    """There is one line before each; a copy of the file changes nothing, and holds no secret."""
     for before, _ in example().values():
         assert re.fullmatch(r"# \S.{10,}[.:}]", before) and "=" not in before.split()[1]
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
@@ -144,7 +144,7 @@ def test_unusable_value_is_refused_at_once(field: str, value: str, monkeypatch: 
     ],
 )
 def test_valid_value_is_accepted(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every form that its reader accepts."""
+    """It may have any form that its reader accepts."""
     monkeypatch.setenv(variable(field), value)
     settings = load_settings()
     RowLimit.parse(settings.retire_at_most)

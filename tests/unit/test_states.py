@@ -41,7 +41,7 @@ def test_legal_changes() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_every_outcome_has_an_exit_code(outcome: Outcome) -> None:
-    """And none but Completed has 0, or 2, which means that nothing was spent."""
+    """None but Completed has 0, and none has 2, which means that nothing was spent."""
     code = EXIT_CODES[outcome]
     assert (code == 0) is (outcome is Outcome.COMPLETED)
     assert code != EXIT_REFUSED

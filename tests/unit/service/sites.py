@@ -33,7 +33,7 @@ class Site:
     pages: dict[str, Answer] = field(default_factory=dict)
     #: Path with query, and headers.
     seen: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
-    #: What was posted.
+    #: The bodies that were posted.
     bodies: list[bytes] = field(default_factory=list)
     #: As a proxy: the IP addresses that it connects hosts to.
     tunnels: dict[str, str] = field(default_factory=dict)

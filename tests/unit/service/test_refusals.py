@@ -34,7 +34,7 @@ def decided(status: int, body: Any, now: Situation = FIRST) -> Any:
 @pytest.mark.parametrize("in_doubt", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_known_request_is_held_with_the_words_of_the_service(dialect: str, in_doubt: bool) -> None:
-    """On the first send of this machine, as after a lost answer: another machine may have sent it."""
+    """It is held on this machine's first send as after a lost answer: another machine may have sent it."""
     status, body = DIALECTS[dialect]
     now = replace(FIRST, in_doubt=in_doubt)
     refusal = decided(status, body, now)
