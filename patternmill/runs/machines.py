@@ -169,7 +169,8 @@ class Execution:
         `settings` are this machine's, for the run's environment. Raises ConfigurationError where they name another
         service than the run's.
         """
-        api, writer = api_of(settings), LedgerWriter(await asyncio.to_thread(open_ledger, settings))
+        ledger = await asyncio.to_thread(open_ledger, settings)
+        api, writer = api_of(settings), LedgerWriter(ledger)
         execution = None
         try:
             execution = await writer.run(partial(_begin, writer, api, settings, run_id, number))

@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 
 #: The longest name of a catalog, in letters.
 _LONGEST_NAME = 63
-#: How many bytes of a text show whether it may have a column `run`.
-_BEGINNING = 1 << 16
-#: How archives and compressed files begin, which have to be read to know.
-_NO_TEXT = (b"PK", b"\x1f\x8b")
 
 
 @dataclass(frozen=True)
