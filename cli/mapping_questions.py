@@ -142,7 +142,8 @@ def _choices(question: Question) -> Iterator[str]:
         else "Use one of these:"
     )
     choices = [
-        f"{at}) {plain(one)}{_comment(question.choices[one])}" for at, one in question.numbered.items()
+        f"{at}) {plain(choice)}{_comment(question.choices[choice])}"
+        for at, choice in question.numbered.items()
     ]
     if any(question.choices.values()):
         yield from (f"  {choice}" for choice in choices)

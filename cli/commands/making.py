@@ -59,8 +59,8 @@ def import_(request: ImportRequest, approve: str | None, yes: bool) -> int:
 
     if not is_remote(request.file):
         settings = load_settings(request.environment, unknown_too=True)
-        if said := record_file(settings, file_path(request.file), plan_only=request.plan_only):
-            echo(said)
+        if recorded := record_file(settings, file_path(request.file), plan_only=request.plan_only):
+            echo(recorded)
             return EXIT_CODES[Outcome.COMPLETED]
     spec = run_spec(request)
     questions = MappingQuestions(takes_certain=yes)

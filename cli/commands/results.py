@@ -67,7 +67,9 @@ def catalog(request: RowFilter, name: str, out: Path | None, environment: str | 
     with open_ledger(settings, must_exist=True) as ledger:
         every = list(ledger.catalogs.rows(settings.environment, name))
         if not every:
-            known = ", ".join(f"{catalog} ({its})" for catalog, its in list(ledger.catalogs.sizes())[:5])
+            known = ", ".join(
+                f"{catalog} ({environment})" for catalog, environment in list(ledger.catalogs.sizes())[:5]
+            )
             raise ConfigurationError(
                 f"The catalog {name!r} ({settings.environment}) has no products in this ledger.",
                 remedy=f"Known: {known}." if known else "Import something first.",

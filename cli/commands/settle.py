@@ -109,8 +109,8 @@ def command(
                 waiting_sections(ledger, meant(unsettled(ledger, limit)), meant(in_doubt(ledger, limit)))
             )
             return EXIT_CODES[Outcome.COMPLETED]
-        one = RequestId(str(request_id).strip())
-        items = meant(unsettled(ledger, limit)) if many else [find_request(ledger, one)]
+        named = RequestId(str(request_id).strip())
+        items = meant(unsettled(ledger, limit)) if many else [find_request(ledger, named)]
         if not items:
             show_parts({"requests": [({}, "Nothing that fits waits for a decision.")]})
             return EXIT_CODES[Outcome.COMPLETED]

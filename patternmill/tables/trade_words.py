@@ -51,7 +51,7 @@ def meanings(text: str) -> frozenset[str]:
 
 def names_option(header: str) -> bool:
     """Return whether the trade calls some option by this name."""
-    return any(thing.startswith("options:") for thing in meanings(header))
+    return any(meaning.startswith("options:") for meaning in meanings(header))
 
 
 def meant_by(word: str, offered: Sequence[str]) -> tuple[str | None, bool]:
@@ -87,7 +87,7 @@ def _keys(names: str) -> frozenset[str]:
 @cache
 def _columns() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     columns = tomllib.loads(_FILE.read_text(encoding="utf-8"))["columns"]
-    return {name: (_keys(one["surely"]), _keys(one["often"])) for name, one in columns.items()}
+    return {name: (_keys(words["surely"]), _keys(words["often"])) for name, words in columns.items()}
 
 
 @cache
