@@ -137,8 +137,10 @@ class FailureBrake:
                 count = len(self._failed[item.stage])
                 return f"{count} of {count} failed"
             self._waiting += 1
-            await self._changed.wait()
-            self._waiting -= 1
+            try:
+                await self._changed.wait()
+            finally:
+                self._waiting -= 1
         return ""
 
     def wake(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
 
+from patternmill.engine.brakes import FailureBrake
+from patternmill.planning.items import Item, Scope, pattern_content
 from patternmill.runs.run import Run
 from patternmill.service.outcomes import NOT_BEGUN, Refusal
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
@@ -116,6 +119,21 @@ def test_held_back_attempts_follow_once_one_ends_well(shop: Workshop, service: S
     bought = Counter(service.bought)
     assert bought.pop("prompt 000") == 1
     assert bought == {**{f"S-{n:03}": 1 for n in range(8)}, **{f"prompt {n:03}": 2 for n in range(1, 8)}}
+
+
+async def test_cancelled_wait_is_counted_no_more() -> None:
+    """A task run that waits may be cancelled; another item is still being made then."""
+    brake = FailureBrake(lambda: 2)
+    content = [pattern_content(f"prompt {number}") for number in range(6)]
+    items = [Item(Stage.PATTERN, Scope("staging", "spring"), prompt) for prompt in content]
+    for item in items:
+        brake.note(item, AttemptState.FAILED)
+    for item in items[:2]:
+        waiting = asyncio.create_task(brake.wait(item, lambda: False, may_test=False))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait([waiting])
 
 
 def test_stop_keeps_the_next_attempt_back(shop: Workshop, service: Service) -> None:
