@@ -36,6 +36,10 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {readable(name)}" for name, count in counts.items() if count) or "none"
 
 
+#: Begins each fault of a row after the first.
+ALSO = "Also: "
+
+
 def joined(*parts: str | None) -> str:
     """Join sentences and fragments: a fragment is set off with a semicolon, or ended before a sentence begins."""
     text = ""

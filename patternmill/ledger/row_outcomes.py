@@ -23,7 +23,7 @@ from patternmill.states import (
     RowStatus,
     Stage,
 )
-from patternmill.text import joined
+from patternmill.text import ALSO, joined
 
 #: The last attempts, by item.
 Attempts = Mapping[ItemKey, Attempt]
@@ -155,11 +155,10 @@ def outcome_of_row(
 
 
 def _fault_texts(problems: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-    """Return the message and the remedy of a refused row; several faults have their remedies in the message."""
-    if len(problems) == 1:
-        return problems[0]["message"], problems[0]["remedy"]
-    faults = [joined(problem["message"], problem["remedy"]) for problem in problems]
-    return joined(*(f"{number}) {fault}" for number, fault in enumerate(faults, 1))), ""
+    """Return the message and the remedy of a refused row; further faults follow the remedy of the first."""
+    first, *others = problems
+    also = (f"{ALSO}{joined(fault['message'], fault['remedy'])}" for fault in others)
+    return first["message"], joined(first["remedy"], *also)
 
 
 def _is_dropped(decision: RowDecision, product: Attempt | None) -> bool:

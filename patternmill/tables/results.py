@@ -30,7 +30,7 @@ from patternmill.tables.columns import (
 )
 from patternmill.tables.totals import Cause, RunCounts
 from patternmill.tables.written import shortened
-from patternmill.text import iso_time, joined
+from patternmill.text import ALSO, iso_time, joined
 
 _STATUSES = {status.value: status for status in RowStatus}
 #: The number of skus that a cause names.
@@ -222,7 +222,8 @@ class RunResults:
             alike=alike.mask(code.eq(RowCode.DUPLICATE_SKU), ""),
             name=rows["sku"].mask(rows["sku"].eq(""), "row " + rows["line"].map(str)),
             error=error,
-            remedy=rows["remedy"].fillna(""),
+            # Further faults of the first row are no part of the cause.
+            remedy=rows["remedy"].fillna("").str.split(ALSO, n=1).str[0].str.rstrip(),
         )
         alike_rows = rows.groupby(["code", "alike"], sort=False)
         first_rows = alike_rows.head(SKUS_SHOWN).groupby(["code", "alike"], sort=False)

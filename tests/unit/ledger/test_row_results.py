@@ -143,8 +143,8 @@ def test_rows_are_read_back_with_all_attempts_and_problems(ledger: Ledger) -> No
     assert (refused.status, refused.error_code, refused.items) == (RowStatus.REFUSED, "unknown_category", ())
     # Each fault has its remedy beside it.
     assert (refused.error, refused.remedy) == (
-        "1) unknown `Sofa`; did you mean `Stool`? 2) the prompt is empty; describe it; 3) a cell too many",
-        "",
+        "unknown `Sofa`",
+        "did you mean `Stool`? Also: the prompt is empty; describe it. Also: a cell too many",
     )
 
 

@@ -232,11 +232,12 @@ def test_quoted_names_and_numbers_do_not_separate_causes() -> None:
 
 
 def test_most_frequent_cause_is_first(tmp_path: Path) -> None:
-    """Its skus are capped. Codes separate causes, and so do wrong words, but no repeated skus."""
+    """Its skus are capped. Codes separate causes, as wrong words do, but not repeated skus; further faults are none."""
     many = [refused(f"F{n}", error_code="job_failed", error=f"no ink in job-{n}") for n in range(15)]
     twice = [refused(f"S{n}", error_code="duplicate_sku", error=error) for n, error in enumerate("ab")]
     words = [refused(f"W{n}", error_code="unknown_category", error=f"no `{n}`") for n in range(2)]
-    rejected = refused("", error_code="rejected", error="no ink in job-1")
+    remedy = "Write `linen`. Also: the prompt is empty."
+    rejected = refused("", error_code="rejected", error="no ink in job-1", remedy=remedy)
     causes = published([*words, rejected, *twice, *many], tmp_path).causes
     assert [(cause.code, cause.count, cause.message) for cause in causes] == [
         ("job_failed", 15, "no ink in job-0"),
