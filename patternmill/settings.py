@@ -272,9 +272,9 @@ def _validated(values: Mapping[str, object]) -> Settings:
         ) from None
 
 
-def other_environment(url: str, its: str, named: str) -> ConfigurationError:
+def other_environment(url: str, owner: str, named: str) -> ConfigurationError:
     """Return the refusal of an address that belongs to another environment than the one named."""
     return ConfigurationError(
-        f"{url} belongs to the environment {its!r}, and {named!r} is named.",
+        f"{url} belongs to the environment {owner!r}, and {named!r} is named.",
         remedy="Name the environment of the address (--environment, PATTERNMILL_ENVIRONMENT), or the other address.",
     )

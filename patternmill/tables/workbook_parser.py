@@ -297,7 +297,7 @@ def _with_breaks_as_text(archive: zipfile.ZipFile, content: bytes) -> bytes:
         for name in archive.namelist():
             if name != "content.xml":
                 written.writestr(name, archive.read(name))
-        text = _BREAKS.sub(lambda found: b"\t" if b"tab" in found[0] else b"\n", content)
+        text = _BREAKS.sub(lambda element: b"\t" if b"tab" in element[0] else b"\n", content)
         written.writestr("content.xml", text)
     return target.getvalue()
 

@@ -187,6 +187,19 @@ def test_what_may_have_been_executed_is_not_sent_again(answer: Answer, expected:
         assert isinstance(decision, Refusal) and decision.state is None
 
 
+@pytest.mark.parametrize(
+    ("body", "named_result"), [({"patternId": "pat-1"}, [" a patternId: pat-1."]), ({}, [])], ids=str
+)
+def test_held_request_says_which_result_the_answer_names(
+    body: dict[str, str], named_result: list[str]
+) -> None:
+    """A person can look it up by that in the console."""
+    request = CreateRequest(Stage.REFINEMENT, repeatable=False)
+    decision = decide_create(answered(500, body), Situation(request), POLICY)
+    assert isinstance(decision, Refusal)
+    assert decision.message.split(" It names")[1:] == named_result
+
+
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     """Each is half to all of 0.5, 1, 2 ... 30 s."""
     assert [LONGEST.pause(tries).total_seconds() for tries in (1, 2, 3, 7, 500)] == [0.5, 1, 2, 30, 30]
