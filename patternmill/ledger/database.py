@@ -182,12 +182,16 @@ def _apply(database: Database, number: int) -> None:
 
 
 def _watch_leases(database: Database, sleep: Callable[[float], None]) -> list[Lease]:
-    """Watch the held leases until one changes or a takeover would wait no longer; return them as they were."""
-    before, watched = _living_leases(database), 0.0
-    while before and watched < TAKEOVER_AFTER.total_seconds() and before == _living_leases(database):
+    """Watch the held leases for as long as a takeover waits; return those that gave no sign, none once one has."""
+    silent, watched = _living_leases(database), 0.0
+    while silent and watched < TAKEOVER_AFTER.total_seconds():
         sleep(_WATCHED_EVERY)
         watched += _WATCHED_EVERY
-    return before
+        living = _living_leases(database)
+        if any(lease not in silent for lease in living):
+            return []
+        silent = living
+    return silent
 
 
 def _living_leases(database: Database) -> list[Lease]:

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from patternmill.errors import ConfigurationError, LedgerError
 from patternmill.identifiers import RunId
 from patternmill.ledger import database as schema
+from patternmill.ledger.database import Database
 from patternmill.ledger.ledger import open_database
 from patternmill.ledger.records import TAKEOVER_AFTER, this_process
 from patternmill.ledger.sqlite import SqliteDatabase
@@ -112,6 +113,13 @@ class FirstSchema(Workshop):
             for statement in TO_THE_FIRST:
                 ledger.database.execute(statement)
 
+    def opened_by_the_first(self, monkeypatch: pytest.MonkeyPatch) -> Database:
+        """Return the database as the first version left it, before this version looks at it."""
+        self.to_the_first()
+        with monkeypatch.context() as older:
+            older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+            return open_database(self.url, may_upgrade=True)
+
 
 @pytest.fixture
 def shop(url: str, tmp_path: Path) -> FirstSchema:
@@ -176,10 +184,7 @@ def test_no_migration_while_a_run_goes_on(
     with shop.ledger() as ledger, ledger.transaction():
         text = json.dumps({**this_process(), **changes})
         ledger.catalogs.claim_lease(STAGING, CATALOG, RunId("run-1"), text, over=None)
-    shop.to_the_first()
-    with monkeypatch.context() as older:
-        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        database = open_database(shop.url, may_upgrade=True)
+    database = shop.opened_by_the_first(monkeypatch)
     slept = list[float]()
 
     def sleep(seconds: float) -> None:
@@ -196,6 +201,30 @@ def test_no_migration_while_a_run_goes_on(
             schema.bring_up_to_date(database, sleep=sleep)
             assert schema.schema_of(database) == len(schema.MIGRATIONS)
             assert sum(slept) == watched
+
+
+def test_run_that_ends_does_not_shorten_the_watch_of_another(
+    shop: FirstSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one beats after that, so nothing is migrated."""
+    with shop.ledger() as ledger, ledger.transaction():
+        for catalog in ("autumn", "spring"):
+            holder = json.dumps({**this_process(), "machine": "elsewhere"})
+            ledger.catalogs.claim_lease(STAGING, catalog, RunId(f"run of {catalog}"), holder, over=None)
+    steps = [
+        "UPDATE leases SET beats = beats + 1 WHERE catalog = 'spring'",
+        "UPDATE leases SET holder = '' WHERE catalog = 'autumn'",
+    ]
+    database = shop.opened_by_the_first(monkeypatch)
+
+    def sleep(seconds: float) -> None:
+        database.execute(steps.pop())
+
+    with closing(database):
+        with pytest.raises(ConfigurationError, match="run of spring"):
+            schema.bring_up_to_date(database, sleep=sleep)
+        assert schema.schema_of(database) == 1
+    assert not steps
 
 
 # -- opening
