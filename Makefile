@@ -44,7 +44,7 @@ up: $(VENV)/.installed ## Prefect UI, worker, deployments and the embedded studi
 test: setup ## run all tests (unit, integration, acceptance)
 	$(PYTEST) -n $(TESTERS) tests/acceptance tests/integration tests/unit
 
-test-quick: setup ## the unit tests without the slow ones, in half a minute: what to run while you work
+test-quick: setup ## the unit tests without the slow ones, in under a minute: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" --hypothesis-profile=quick tests/unit
 
 test-next: ## test-quick on another Python, NEXT (default python3.13), in .venv-next

@@ -1,4 +1,4 @@
-"""What rows name besides the offer, looked up before anything is spent: operations, models and pictures.
+"""Operations, models and pictures that rows name besides the offer, looked up before anything is spent.
 
 A picture is read once, by its path or address, and known by its bytes from then on.
 """

@@ -1,4 +1,4 @@
-"""What a run would do if it began now: its plan with the cost and the limits, and the changes of its catalog."""
+"""The preview of a run that has not begun: its plan with cost and limits, and the changes of its catalog."""
 
 from __future__ import annotations
 

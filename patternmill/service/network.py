@@ -1,4 +1,4 @@
-"""What every HTTP exchange needs: proxies, certificates, the IP addresses of hosts, and unpacked bodies."""
+"""Shared parts of every HTTP exchange: proxies, certificates, the IP addresses of hosts, and unpacked bodies."""
 
 from __future__ import annotations
 

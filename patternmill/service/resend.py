@@ -109,7 +109,7 @@ class CreateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the sender of a request knows besides its answer."""
+    """The state of a request as its sender knows it, beside the answer."""
 
     request: CreateRequest = field(default_factory=CreateRequest)
     #: Sends so far in this run, this one included.
