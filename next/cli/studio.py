@@ -1,0 +1,50 @@
+"""The embedded studio of a home, which its commands share as they share a Prefect server."""
+
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from patternmill.errors import PatternmillError
+from patternmill.settings import PREFIX, STUDIO
+from tasks.shared import Launch, Shared, environment, shared_process
+
+_STARTUP = 60.0
+_READY, _KEY = "ready.json", "api-key"
+
+
+@contextlib.contextmanager
+def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[str]:
+    """Have settings name the embedded studio meanwhile; yields its address. Pace and port count where it is started."""
+    folder = (home / "studio").resolve()
+    with shared_process(folder, _launch(folder, pace), port) as shared:
+        address = _address(shared)
+        key = (folder / _KEY).read_text().strip()
+        settings = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO}
+        with environment({f"{PREFIX}{name}": text for name, text in settings.items()}):
+            yield address
+
+
+def _launch(folder: Path, pace: str) -> Callable[[int], Launch]:
+    def launch(port: int) -> Launch:
+        (folder / _READY).unlink(missing_ok=True)
+        key = folder / _KEY
+        key.touch(0o600)
+        key.write_text(f"studio_{secrets.token_urlsafe(24)}\n")  # a new one each time
+        files = ["--home", str(folder), "--key-file", str(key), "--ready-file", str(folder / _READY)]
+        return Launch(["studio", "--fd", "0", *files, "--pace", pace, "--environment", STUDIO], {})
+
+    return launch
+
+
+def _address(shared: Shared) -> str:
+    """Return its address once it has said where it answers. Raises PatternmillError if it does not."""
+    until = time.monotonic() + _STARTUP
+    while shared.is_alive() and time.monotonic() < until:
+        with contextlib.suppress(FileNotFoundError):
+            return str(json.loads((shared.folder / _READY).read_text())["base_url"])
+        time.sleep(0.05)
+    message = f"The embedded studio does not answer; its log is {shared.folder / 'server.log'}."
+    raise PatternmillError("studio", message, f"Set {PREFIX}STUDIO_URL to a service.")

@@ -1,0 +1,59 @@
+"""Closes on the screen what killed processes left open there."""
+
+import asyncio
+import logging
+from typing import Any
+
+from prefect import State, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.context import FlowRunContext
+from prefect.states import Crashed
+
+#: The next run goes on with what is left after so many seconds.
+_PATIENCE = 15.0
+_OPEN = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
+_DIED = (
+    "The process that ran this is gone. What it had bought is in the ledger, and later runs go on with it."
+)
+_log = logging.getLogger(__name__)
+
+
+def catalog_tag(environment: str, catalog: str) -> str:
+    """Return the tag of all runs of a catalog."""
+    return f"{environment}:{catalog}"
+
+
+async def end_dead_runs(environment: str, catalog: str) -> None:
+    """End the open runs of a catalog that began before this flow run, with their task runs.
+
+    Call it only with the catalog's lease held: none of them can be alive then. A server that does not answer
+    stops nothing.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    mine = context.flow_run
+    earlier: dict[str, Any] = {
+        "tags": {"all_": [catalog_tag(environment, catalog)]},
+        "id": {"not_any_": [mine.id]},
+        "start_time": {"before_": mine.start_time},
+    }
+    try:
+        async with asyncio.timeout(_PATIENCE), get_client() as client:
+            await _end(client, earlier, Crashed(message=_DIED))
+    except Exception as error:  # whatever the client raises
+        _log.info("Runs of dead processes stay open on the screen: %r", error)
+
+
+async def _end(client: PrefectClient, earlier: dict[str, Any], state: State[Any]) -> None:
+    """End the task runs first, those of flow runs too that a worker has ended itself."""
+    left: dict[str, Any] = {
+        "flow_run_filter": FlowRunFilter.model_validate(earlier),
+        "task_run_filter": TaskRunFilter.model_validate({"state": _OPEN}),
+    }
+    while task_runs := await client.read_task_runs(**left, limit=100):
+        await asyncio.gather(*[client.set_task_run_state(run.id, state, force=True) for run in task_runs])
+    dead = FlowRunFilter.model_validate(earlier | {"state": _OPEN})
+    for flow_run in await client.read_flow_runs(flow_run_filter=dead):
+        await client.set_flow_run_state(flow_run.id, state, force=True)

@@ -1,0 +1,193 @@
+"""The Prefect server that shows runs: the configured one, or one that the commands on a home share."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from patternmill.errors import PatternmillError
+from tasks.shared import HOST, Launch, Shared, environment, shared_process
+
+_STARTUP, _SETTLING, _SILENCE = 120.0, 10.0, 5.0
+#: So often the recorder writes what it has of task runs; one by one, by default, costs four times the CPU.
+_FLUSH = 0.5
+#: What the terminal need not say, and how long a lost server is tried for (2, 4 and 8 seconds).
+_CLIENT = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_CLIENT_MAX_RETRIES": "3",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Prefect server: its API's address, the one for people, whether it answers, and whether we have started it."""
+
+    address: str
+    ui: str
+    answers: bool
+    is_new: bool = False
+
+    async def settled(self, flow_run_id: UUID | str) -> bool:
+        """Wait, for some seconds at most, until the server has all of an ended flow run; return whether it has."""
+        from prefect.events.worker import EventsWorker
+        from prefect.logging.handlers import APILogWorker
+
+        until = time.monotonic() + _SETTLING
+        for sender in (EventsWorker, APILogWorker):
+            await asyncio.to_thread(sender.drain_all, max(0.0, until - time.monotonic()))
+        try:
+            async with asyncio.timeout(max(1.0, until - time.monotonic())):
+                return await _recorded(str(flow_run_id))
+        except Exception:  # whatever the client raises: a run's end does not depend on its screen
+            return False
+
+
+async def _recorded(flow_run_id: str) -> bool:
+    """Return once no task run is open, and their number has been the same for longer than the recorder takes."""
+    from prefect import get_client
+
+    of_run = {"flow_runs": {"id": {"any_": [flow_run_id]}}}
+    unended = {"task_runs": {"state": {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING"]}}}}
+    before = -1
+    async with get_client() as client:
+        while True:
+            total = (await client.request("POST", "/task_runs/count", json=of_run)).json()
+            still = (await client.request("POST", "/task_runs/count", json=of_run | unended)).json()
+            if total == before and not still:
+                return True
+            before = total
+            await asyncio.sleep(2 * _FLUSH)
+
+
+@contextlib.asynccontextmanager
+async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) -> AsyncIterator[Server]:
+    """Have Prefect in this process use a server meanwhile: the configured one, or the one of the home.
+
+    Import nothing else of Prefect before. Raises PatternmillError where the server refuses us.
+    """
+    with _settings({name: text for name, text in _CLIENT.items() if name not in os.environ} | _direct()):
+        from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
+
+        if configured := PREFECT_API_URL.value():
+            ui = str(PREFECT_UI_URL.value() or configured)
+            yield Server(configured, ui, await _accepts(configured))
+            return
+        with contextlib.ExitStack() as used:
+            try:
+                shared = used.enter_context(shared_process(home / "prefect", _launch(home), port))
+            except OSError as error:
+                say(f"The Prefect server of {home} cannot be started: {error}.")
+                yield Server("", "", answers=False)
+                return
+            address = f"{shared.address}/api"
+            used.enter_context(
+                _settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(shared.folder.resolve())})
+            )
+            yield Server(address, shared.address, await _ready(shared, say), shared.is_new)
+
+
+def _direct() -> dict[str, str]:
+    """Return what has clients reach this machine directly, whatever proxies are set."""
+    given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    hosts = ",".join(filter(None, (given, HOST, "localhost")))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
+
+
+@contextlib.contextmanager
+def _settings(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables meanwhile, in the settings that Prefect has read from them too."""
+    from prefect.context import refresh_global_settings_context
+
+    try:
+        with environment(variables):
+            refresh_global_settings_context()
+            yield
+    finally:
+        refresh_global_settings_context()
+
+
+def _launch(home: Path) -> Callable[[int], Launch]:
+    def launch(port: int) -> Launch:
+        variables = {
+            "PREFECT_HOME": str((home / "prefect").resolve()),
+            "PREFECT_SERVER_API_HOST": HOST,
+            "PREFECT_SERVER_API_PORT": str(port),  # else its pages ask port 4200
+            "PREFECT_UI_URL": f"http://{HOST}:{port}",
+            "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"http://{HOST}:{port}",
+            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": str(_FLUSH),
+            "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+        }
+        return Launch([__name__], variables)
+
+    return launch
+
+
+async def _ready(shared: Shared, say: Callable[[str], None]) -> bool:
+    """Wait until our server answers; say so where that takes long."""
+    import httpx
+
+    began, told = time.monotonic(), False
+    async with httpx.AsyncClient(trust_env=False, timeout=2) as http:
+        while shared.is_alive() and (waited := time.monotonic() - began) < _STARTUP:
+            if waited > _SILENCE and not told:
+                told = True
+                say("Waiting for the Prefect server …")
+            with contextlib.suppress(httpx.HTTPError):
+                if (await http.get(f"{shared.address}/api/health")).is_success:
+                    return True
+            await asyncio.sleep(0.1)
+    return False
+
+
+async def _accepts(address: str) -> bool:
+    """Return whether the configured server answers. Raises PatternmillError where it refuses us."""
+    from prefect import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    try:
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
+            async with asyncio.timeout(20), get_client() as client:
+                await client.hello()
+                await client.raise_for_api_version_mismatch()
+    except PrefectHTTPStatusError as error:
+        status = error.response.status_code
+        if status in (408, 429) or status >= 500:
+            return False
+        asks = "asks for a password: set PREFECT_API_AUTH_STRING or PREFECT_API_KEY"
+        raise _refusal(address, asks if status in (401, 403) else f"answers with {status}") from None
+    except Exception as error:  # a version is told apart by its words alone
+        if "incompatible versions" in str(error):
+            raise _refusal(address, f"has another version: {error}") from None
+        return False
+    return True
+
+
+def _refusal(address: str, why: str) -> PatternmillError:
+    message = f"The Prefect server at {address} {why.rstrip('.')}."
+    return PatternmillError(
+        "server_refuses", message, "Nothing was bought. Set PREFECT_API_URL to one that can be used."
+    )
+
+
+def _serve() -> None:
+    """Serve Prefect's application on the socket that is standard input."""
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    config = uvicorn.Config(create_app(final=True), log_level="warning", timeout_graceful_shutdown=2)
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=0)])
+
+
+if __name__ == "__main__":
+    _serve()
