@@ -1,0 +1,309 @@
+"""What each answer of the service leads to: accept, ask again, refuse, hold or stop. Pure functions."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from patternmill.service.evidence import Asked, contradiction, job_in, result_in
+from patternmill.service.words import Words, cleaned
+
+#: Statuses about the account: every other request would get the same answer. What to do about each.
+STOPPING = {
+    401: ("unauthorized", "Check PATTERNMILL_API_KEY, and that it belongs to this environment."),
+    402: ("payment_required", "Settle the account in the service's console."),
+    403: ("forbidden", "Check what PATTERNMILL_API_KEY is allowed to do."),
+    407: ("proxy_unauthorized", "Check the name and the password of the proxy."),
+}
+#: Statuses of a wrong address, or of a name that the service does not know.
+MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
+#: Statuses of a job that the service does not know.
+_UNKNOWN_JOB = frozenset({400, 404, 410, 422})
+#: Statuses below 500 after which the request may have been executed.
+_UNCERTAIN = frozenset({408, 423, 425, 499})
+#: In seconds: the longest pause that a service may ask for, and our own; how long pages of something in front of the
+#: service are waited for; the age until which an unknown job may not have arrived everywhere yet.
+LONGEST_WAIT, _LONGEST_PAUSE, _PAGES, _YOUNG = 3600.0, 20.0, 180.0, 60.0
+#: An unreadable answer counts when it has come so often; a redirect, and a job that is not known, likewise.
+_OFTEN = 3
+CHECK_ADDRESS = "Check PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1."
+DO_NOT_CHANGE = "Do not change the row before you know whether it exists: `patternmill settle` lists it."
+_PAGE = re.compile(r"\s*(<|error code: 1\d\d\d)")
+#: Reads NaN as null, and line breaks in texts.
+_JSON = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for one request: an HTTP response, or the trouble in its place."""
+
+    status: int | None = None
+    text: str = ""
+    #: The pause that it asks for, in seconds.
+    retry_after: float | None = None
+    #: `unreachable`: it never left; `lost`: it may have arrived; `unusable`: the address or its certificate is wrong.
+    trouble: str = ""
+
+    @cached_property
+    def data(self) -> Any:
+        """Return the body as JSON, or None where it is none."""
+        try:
+            return _JSON.decode(self.text)
+        except (ValueError, RecursionError):
+            return None
+
+    @cached_property
+    def is_page(self) -> bool:
+        """Return whether it is a page, which the service itself never sends."""
+        return _PAGE.match(self.text) is not None
+
+    @property
+    def reason(self) -> str:
+        """Return what the service says, or what happened."""
+        said = str(Words(self.data, self.text, {})) or cleaned(self.text)
+        return f"{self.status or self.trouble}: {said}".rstrip(": .")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Send the same request again, or ask again, after so many seconds."""
+
+    after: float
+    in_doubt: bool = False
+    #: The service asked for the pause, so nothing else of this kind is sent before it is over.
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job has ended: with a result, or with the code and the reason of its failure."""
+
+    result_id: str | None
+    message: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The service refuses the request, and made nothing."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Something may exist; a person decides."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """No request of this run can go through."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """There is no clear answer so far; the next run goes on."""
+
+    message: str
+
+
+Decision = Again | Accepted | Ended | Refused | Held | Stop | Unclear
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the sender of a request knows beside the answer. Times are in seconds."""
+
+    asked: Asked
+    #: How long it may be tried for, and has been; for a poll, the age of its job.
+    patience: float
+    elapsed: float = 0.0
+    #: Since the service itself last answered any request.
+    quiet: float = 0.0
+    #: Sends so far, this one included; for a poll, those in a row that said nothing of the job.
+    tries: int = 1
+    #: How often a success with this very text has come in a row.
+    alike: int = 1
+    #: An earlier send may have been executed.
+    in_doubt: bool = False
+    #: The service has answered well before, so the address and the key are right.
+    works: bool = True
+
+    def after(self, decision: Again) -> "Situation":
+        """Return the situation of the next send."""
+        return replace(self, tries=self.tries + 1, in_doubt=self.in_doubt or decision.in_doubt)
+
+    @property
+    def pause(self) -> float:
+        """Return the pause before the next send: it doubles with each."""
+        return min(0.5 * (1 << min(self.tries - 1, 10)), _LONGEST_PAUSE)
+
+
+def decide_create(answer: Answer, now: Situation) -> Decision:
+    """Return what the answer to a create leads to, by the first rule that fits."""
+    status = answer.status
+    if (stop := stopped(answer, now)) is not None:
+        return stop
+    if status is None or answer.is_page or status in _UNCERTAIN or status == 429:
+        may_be_executed = status is None or status < 300 or status >= 500 or status in _UNCERTAIN
+        return _wait(answer, now, in_doubt=may_be_executed and answer.trouble != "unreachable")
+    if status < 300 and job_in(answer.data):
+        return _created(answer, now)
+    words = Words(answer.data, answer.text, now.asked.sent)
+    if words.say_under_way:
+        return _wait(answer, now, in_doubt=True)
+    if status in (409, 412) or words.say_known:
+        if now.asked.job_id and job_in(answer.data) == now.asked.job_id:
+            return Accepted(now.asked.job_id)
+        return Held(
+            "repeated_request", f"The service knows this request already ({answer.reason}). {DO_NOT_CHANGE}"
+        )
+    if status >= 500:
+        return _wait(answer, now, in_doubt=True)
+    if status >= 400:
+        return _refused(answer, words, now)
+    return _unreadable(answer, now)
+
+
+def stopped(answer: Answer, now: Situation) -> Stop | None:
+    """Return the stop that an answer means for all requests, if it does."""
+    status, is_page = answer.status, answer.is_page
+    if answer.trouble == "unusable":
+        return Stop(
+            "unusable_address", f"The service cannot be reached safely: {answer.text}. {CHECK_ADDRESS}"
+        )
+    if (answer.retry_after or 0.0) > LONGEST_WAIT or (status == 429 and now.quiet > LONGEST_WAIT):
+        return Stop("rate_limited", f"The service asks to wait for more than an hour ({answer.reason}).")
+    if status in STOPPING and not (is_page and (status == 403 or (now.works and status != 407))):
+        code, remedy = STOPPING[status]
+        is_of_prompt = status == 403 and "prompt" in now.asked.sent and _refuses_content(answer)
+        return None if is_of_prompt else Stop(code, f"The service answered {answer.reason}. {remedy}")
+    if not now.works and status is not None and (status in MISADDRESSED or 300 <= status < 400):
+        return Stop("wrong_address", f"The service answered {answer.reason}. {CHECK_ADDRESS}")
+    if is_page and status is not None and status < 500 and now.quiet > min(_PAGES, now.patience):
+        front = "Something in front of the service, such as a firewall or a proxy, answers in its place"
+        return Stop("page_in_front", f"{front} ({answer.reason}). It says nothing about the key.")
+    return None
+
+
+def _refuses_content(answer: Answer) -> bool:
+    return Words(answer.data, answer.text, {}).refuse_content
+
+
+def _wait(answer: Answer, now: Situation, *, in_doubt: bool) -> Decision:
+    """Send the same request again, after the pause that is asked for; a rate limit is no reason to give up."""
+    asked = answer.retry_after
+    if answer.status == 429:
+        return Again(asked or 0.5, told=bool(asked))
+    if now.elapsed > now.patience:
+        return Unclear(f"No clear answer for {now.elapsed:.0f} s; the last: {answer.reason}.")
+    return Again(asked or now.pause, in_doubt, told=bool(asked) and answer.status == 503)
+
+
+def _refused(answer: Answer, words: Words, now: Situation) -> Decision:
+    said = answer.reason
+    if now.in_doubt:
+        message = f"An earlier send may have been executed, and now the service refuses it ({said})."
+        return Held("refused_in_doubt", f"{message} {DO_NOT_CHANGE}")
+    if words.refuse_content and "prompt" in now.asked.sent:
+        return Refused(
+            "invalid_request", f"The service refused its content ({said}). The prompt has to be changed."
+        )
+    if words.name_row:
+        return Refused("invalid_request", f"The service refused it ({said}). Correct the row.")
+    return Refused("unclear_refusal", f"The service refused it ({said}). The same command sends it again.")
+
+
+def _created(answer: Answer, now: Situation) -> Decision:
+    data = answer.data
+    if problem := contradiction(data, now.asked):
+        return Held("contradiction", f"{problem} {DO_NOT_CHANGE}")
+    if data.get("status") == "failed" and _failure(data, now).say_known:
+        return Held("repeated_request", _known_by_failure(data, now))
+    return Accepted(job_in(data))
+
+
+def _unreadable(answer: Answer, now: Situation) -> Decision:
+    """Judge a success without a job, or a redirect: the same one several times is held, with its words."""
+    if answer.status is not None and answer.status >= 300:
+        if now.tries >= _OFTEN:
+            return Held("refused_in_doubt", f"The service answered {answer.reason}. {DO_NOT_CHANGE}")
+    elif now.alike >= _OFTEN or now.elapsed > now.patience:
+        return Held("unreadable", f"The service's answer names no job ({answer.reason}). {DO_NOT_CHANGE}")
+    return Again(answer.retry_after or 4 * now.pause, in_doubt=True)
+
+
+def decide_poll(answer: Answer, now: Situation) -> Decision:
+    """Return what the answer about a job leads to."""
+    if (stop := stopped(answer, now)) is not None:
+        return stop
+    data = answer.data if answer.status is not None and answer.status < 300 else None
+    if isinstance(data, dict) and job_in(data):
+        return _followed(answer, data, now)
+    is_own = answer.status is not None and not answer.is_page and now.elapsed > _YOUNG and now.tries >= _OFTEN
+    if is_own and answer.status in _UNKNOWN_JOB:
+        return Held("job_unknown", f"The service does not know the job {now.asked.job_id} ({answer.reason}).")
+    if is_own and answer.status == 200 and now.alike >= _OFTEN:
+        return Held(
+            "unreadable", f"The answer about the job {now.asked.job_id} cannot be read ({answer.reason})."
+        )
+    if now.elapsed > now.patience:
+        return Unclear(f"The job {now.asked.job_id} has not ended; the last answer: {answer.reason}.")
+    return Again(answer.retry_after or now.pause, told=answer.status == 429)
+
+
+def _followed(answer: Answer, data: dict[str, Any], now: Situation) -> Decision:
+    """Return what an answer that names a job says of it. `Again(0.0)`: it has not ended yet."""
+    job, status = job_in(data), data.get("status")
+    if problem := contradiction(data, now.asked):
+        return Held("contradiction", f"{problem} {DO_NOT_CHANGE}")
+    if status == "failed":
+        return _failed(data, now)
+    if status == "succeeded":
+        if result := result_in(data, now.asked.stage):
+            return Ended(result)
+        if (data.get("result") and now.alike >= _OFTEN) or now.elapsed > now.patience:
+            return Held(
+                "unreadable_result",
+                f"The job {job} succeeded, and its result cannot be read ({answer.reason}).",
+            )
+        return Again(2 * now.pause)
+    if now.elapsed > now.patience:
+        return Unclear(
+            f"The job {job} has not ended after {now.elapsed:.0f} s; its status is {str(status)[:40]!r}."
+        )
+    return Again(0.0)
+
+
+def _failed(data: dict[str, Any], now: Situation) -> Decision:
+    words = _failure(data, now)
+    said = str(words) or "the service gave no reason"
+    if words.say_known:
+        return Held("repeated_request", _known_by_failure(data, now))
+    if words.refuse_content:
+        subject = "prompt" if "prompt" in now.asked.sent else "row"
+        return Ended(None, f"{said.rstrip('.')}. The {subject} has to be changed.", "content_refused")
+    return Ended(None, said, "job_failed")
+
+
+def _failure(data: dict[str, Any], now: Situation) -> Words:
+    error = data.get("error") or data.get("message") or data.get("reason") or ""
+    return Words(error, "", now.asked.sent)
+
+
+def _known_by_failure(data: dict[str, Any], now: Situation) -> str:
+    said = f"The job {job_in(data)} failed because the service knows this request already"
+    return f"{said} ({_failure(data, now)}). {DO_NOT_CHANGE}"

@@ -1,0 +1,434 @@
+"""The only sender of requests to the service, and the only layer that sends one again."""
+
+import asyncio
+import json
+import math
+import re
+import ssl
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, Self
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from patternmill.errors import PatternmillError
+from patternmill.items import Stage
+from patternmill.service.answers import (
+    Accepted,
+    Again,
+    Answer,
+    Decision,
+    Ended,
+    Situation,
+    Unclear,
+    decide_create,
+    decide_poll,
+    stopped,
+)
+from patternmill.service.evidence import Asked, IsOther, repeats
+from patternmill.service.pacing import Pace, Polling
+from patternmill.settings import Settings
+from patternmill.states import Attempt
+
+USER_AGENT = "patternmill/3"
+_POLL = "jobs/get"
+#: The most of an answer that is read, unpacked, and the longest line of its head, in bytes.
+_MOST_BYTES, _LONGEST_LINE = 4 << 20, 256 << 10
+_MOST_CONNECTIONS = 100
+#: The longest time in seconds until a connection stands, so that it is known that nothing was sent.
+_CONNECT = 10.0
+#: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
+_KEEP_ALIVE = 4.0
+#: A shorter key would be found in any text; no service gives such keys.
+_LEAST_SECRET = 8
+#: The least time in seconds for which a job of an earlier run is followed.
+_GRACE = 120.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+#: Errors with which no byte of the request has left.
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    httpx.ConnectError,
+)
+_UNUSABLE = (aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol)
+
+
+class Client:
+    """A connection to the service of one environment.
+
+    It waits by the event loop's clock. `now` returns seconds since 1970, with which dates are compared.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        transport: httpx.AsyncBaseTransport | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Open nothing yet. Raises PatternmillError for an address or a key that cannot be used."""
+        self._secret = _usable_key(settings.api_key.get_secret_value())
+        self._url, self._now = _usable_address(settings.studio_url), now
+        self._transport = transport or _transport(self._url, self._secret)
+        self._deadline = settings.request_timeout.total_seconds()
+        self._extensions = {"timeout": {"connect": min(self._deadline, _CONNECT)}}
+        self._create_patience = settings.create_timeout.total_seconds()
+        self._job_patience = settings.job_timeout.total_seconds()
+        self._connections = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._addresses: dict[str, httpx.URL] = {}
+        #: A request has been answered well, so the address and the key are right; when one was answered at all.
+        self._works, self._answered_at = False, 0.0
+        #: By operation, the fields of requests that its answers have repeated exactly.
+        self._repeated: dict[str, set[str]] = {}
+        self.pace = Pace()
+        self.polling = {stage: Polling(()) for stage in Stage}
+        #: Called as the body of a create is written: raises PatternmillError where it must not leave any more.
+        self.confirm: Callable[[], None] = lambda: None
+        #: Whether nothing may be sent again for now.
+        self.halted: Callable[[], bool] = lambda: False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.aclose()
+
+    async def create(self, attempt: Attempt, *, in_doubt: bool, is_other: IsOther) -> Decision:
+        """Send the request of an attempt until the service's answer is clear. `in_doubt`: it may have been sent.
+
+        Raises what `confirm` raises. Nothing was sent then, unless the attempt was in doubt.
+        """
+        stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
+        operation, bucket, began, text = f"{stage}s/create", self.pace.creates[stage], loop.time(), None
+        asked = self._asked(operation, attempt, is_other)
+        now = Situation(asked, self._create_patience, in_doubt=in_doubt)
+        while True:
+            sent_at = loop.time()
+            answer = await self.post(operation, attempt.body, guarded=True)
+            text, alike = answer.text, now.alike + 1 if answer.text == text else 1
+            now = self._situation(now, began, loop.time() - began, alike)
+            decision = decide_create(answer, now)
+            if answer.status == 429:
+                bucket.refused(
+                    sent_at, decision.after if isinstance(decision, Again) and decision.told else 0.0
+                )
+            if not isinstance(decision, Again):
+                if isinstance(decision, Accepted):
+                    bucket.taken()
+                    self._learn(operation, answer.data, asked)
+                return self._masked(decision)
+            if decision.told and answer.status != 429:
+                bucket.hold(decision.after)
+            now = now.after(decision)
+            if not self.halted():
+                await asyncio.sleep(decision.after)
+                await self.pace.create(stage, again=True)
+            if self.halted():
+                return self._masked(
+                    Unclear(f"The run ended before a clear answer; the last: {answer.reason}.")
+                )
+
+    async def follow(self, attempt: Attempt, is_other: IsOther) -> Decision:
+        """Ask about the job of an attempt until it has ended, or its time is over.
+
+        A job of an earlier run is given some time, however old it is.
+        """
+        stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
+        polling, asked = self.polling[stage], self._asked(_POLL, attempt, is_other, job_is_new=False)
+        scout, began, text = polling.begin(), loop.time(), None
+        before = max(self._now() - (attempt.accepted_at or self._now()), 0.0)
+        patience = max(self._job_patience, before + min(self._job_patience, _GRACE))
+        now, question, pause = Situation(asked, patience), json.dumps({"jobId": attempt.job_id}), 0.0
+        while True:
+            age = before + loop.time() - began
+            await asyncio.sleep(max(pause, min(polling.pause(age, scout=scout), patience - age)))
+            await self.pace.polls.turn()
+            answer = await self.post(_POLL, question)
+            text, alike = answer.text, now.alike + 1 if answer.text == text else 1
+            now = self._situation(now, began, before + loop.time() - began, alike)
+            decision = decide_poll(answer, now)
+            if not isinstance(decision, Again):
+                if isinstance(decision, Ended):
+                    self._learn(_POLL, answer.data, asked)
+                    if decision.result_id:
+                        polling.learn(now.elapsed)
+                return self._masked(decision)
+            if answer.status == 429:
+                self.pace.polls.refused(loop.time(), decision.after)
+            pause = decision.after
+            now = now.after(decision) if pause else replace(now, tries=1)
+
+    async def ask_about(self, attempt: Attempt, is_other: IsOther) -> Decision:
+        """Ask about the job of an attempt once."""
+        asked = self._asked(_POLL, attempt, is_other)
+        age = self._now() - (attempt.accepted_at or attempt.intended_at or self._now())
+        await self.pace.polls.turn()
+        began = asyncio.get_running_loop().time()
+        answer = await self.post(_POLL, json.dumps({"jobId": attempt.job_id}))
+        now = self._situation(Situation(asked, math.inf, tries=3), began, age, 1)
+        return self._masked(decide_poll(answer, now))
+
+    async def read(self, operation: str, question: dict[str, Any]) -> Any:
+        """Return the JSON of an answer that costs nothing, or None where there is none.
+
+        Raises PatternmillError where no request can go through, or something else answers in the service's place.
+        """
+        now = Situation(Asked(Stage.PATTERN, {}), 0.0, works=False)
+        for pause in (0.3, 1.0, 2.0, None):
+            answer = await self.post(operation, json.dumps(question))
+            if answer.status == 200 and answer.data is not None:
+                return answer.data
+            quiet = 0.0 if self._works or pause else math.inf
+            stop = stopped(answer, replace(now, works=self._works, quiet=quiet))
+            if stop is not None and (stop.code != "wrong_address" or answer.data is None):
+                raise PatternmillError(stop.code, self._without_key(stop.message))
+            if pause and answer.status not in (400, 404, 405, 410, 422, 501):
+                await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)))
+        return None
+
+    async def post(self, operation: str, body: str, *, guarded: bool = False) -> Answer:
+        """Send one request, and return what came back within the deadline. Never raises but for `confirm`.
+
+        The transport sends it: an httpx client around it follows redirects and costs half of a request's CPU.
+        """
+        content = _Body(body.encode(), self.confirm if guarded else None)
+        request = httpx.Request(
+            "POST",
+            self._address(operation),
+            headers={"content-length": str(len(content.body))},
+            stream=content,
+            extensions=self._extensions,
+        )
+        try:
+            async with self._connections, asyncio.timeout(self._deadline):
+                response = await self._transport.handle_async_request(request)
+                async with aclosing(response):
+                    text = await _text_of(response)
+        except Exception as error:  # whatever it is, the request may have been executed
+            if content.refusal is not None:
+                raise content.refusal from None
+            return self._trouble(error)
+        status, headers = response.status_code, response.headers
+        if 300 <= status < 400:
+            text = f"it leads to {_host_of(headers.get('location', ''))}"
+        asked = headers.get("retry-after")
+        answer = Answer(
+            status,
+            self._without_key(text),
+            _retry_after(asked, headers.get("date"), self._now()) if asked else None,
+        )
+        if status < 500 and not answer.is_page:
+            self._works = self._works or status < 300
+            self._answered_at = asyncio.get_running_loop().time()
+        return answer
+
+    def _asked(
+        self, operation: str, attempt: Attempt, is_other: IsOther, *, job_is_new: bool = True
+    ) -> Asked:
+        repeated = self._repeated.setdefault(operation, set())
+        stage, sent = Stage(attempt.stage), json.loads(attempt.body)
+        return Asked(stage, sent, is_other, attempt.job_id, job_is_new, repeated)
+
+    def _situation(self, now: Situation, began: float, elapsed: float, alike: int) -> Situation:
+        quiet = asyncio.get_running_loop().time() - max(began, self._answered_at)
+        return replace(now, elapsed=elapsed, quiet=quiet, alike=alike, works=self._works)
+
+    def _learn(self, operation: str, data: dict[str, Any], asked: Asked) -> None:
+        self._repeated[operation] |= repeats(data, asked.sent)
+
+    def _masked(self, decision: Decision) -> Decision:
+        """Return a decision without the key, which a service may repeat in other writings than the answer's own."""
+        if isinstance(decision, Again | Accepted) or self._secret not in decision.message:
+            return decision
+        return replace(decision, message=self._without_key(decision.message))
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._secret, "***") if len(self._secret) >= _LEAST_SECRET else text
+
+    def _address(self, operation: str) -> httpx.URL:
+        if operation not in self._addresses:
+            self._addresses[operation] = self._url.copy_with(path=f"{self._url.path}/{operation}")
+        return self._addresses[operation]
+
+    def _trouble(self, error: Exception) -> Answer:
+        """Return what an exception means. Its own text is not used: it can contain addresses.
+
+        Only the aiohttp error behind the httpx one is believed: the transport calls a connection that closed after the
+        request went out a ConnectTimeout, and taking that for "not sent" would buy twice.
+        """
+        root = error.__cause__ if isinstance(error.__cause__, aiohttp.ClientError) else error
+        if isinstance(root, aiohttp.ClientConnectorCertificateError):
+            return Answer(trouble="unusable", text="its certificate cannot be verified")
+        if isinstance(root, _UNUSABLE):
+            return Answer(trouble="unusable", text="it is no address")
+        if (
+            isinstance(root, aiohttp.ClientConnectorDNSError | aiohttp.ClientConnectorSSLError)
+            and not self._works
+        ):
+            missing = isinstance(root, aiohttp.ClientConnectorDNSError)
+            return Answer(
+                trouble="unusable", text="its name is not found" if missing else "it does not speak TLS"
+            )
+        if isinstance(root, _NOT_SENT):
+            return Answer(trouble="unreachable", text="no connection")
+        words = (
+            "no whole answer in time"
+            if isinstance(root, TimeoutError)
+            else "the connection broke before the answer"
+        )
+        return Answer(trouble="lost", text=str(root) if isinstance(root, _TooLargeError) else words)
+
+
+class _TooLargeError(Exception):
+    """An answer that is larger than what is read."""
+
+
+class _Body(httpx.AsyncByteStream):
+    """A body that is written right after a last look; until then nothing leaves this machine."""
+
+    def __init__(self, body: bytes, confirm: Callable[[], None] | None) -> None:
+        self.body, self._confirm = body, confirm
+        #: What the look raised, which the transport reports as a lost connection.
+        self.refusal: PatternmillError | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._confirm is not None:
+            try:
+                self._confirm()
+            except PatternmillError as refusal:
+                self.refusal = refusal
+                raise
+        yield self.body
+
+
+async def _text_of(response: httpx.Response) -> str:
+    """Return the body as text, unpacked if need be, although it was requested plain.
+
+    Letters that cannot be decoded are replaced.
+    """
+    packed = response.headers.get("content-encoding", "").strip().lower() in ("gzip", "x-gzip", "deflate")
+    unpacker, read = zlib.decompressobj(47) if packed else None, bytearray()
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    async for part in response.stream:
+        read += unpacker.decompress(part, _MOST_BYTES + 1) if unpacker else part
+        if len(read) > _MOST_BYTES:
+            raise _TooLargeError("the answer is larger than 4 MB")
+    try:
+        return read.decode(json.detect_encoding(read) if read[1:2] == b"\0" or read[:1] > b"{" else "utf-8")
+    except UnicodeDecodeError:
+        return read.decode(response.charset_encoding or "utf-8", "replace")
+
+
+def _usable_key(key: str) -> str:
+    if not key:
+        raise PatternmillError("no_key", "The key of the service is not set.", "Set PATTERNMILL_API_KEY.")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        message = "PATTERNMILL_API_KEY holds a character that no key has, such as a space or a line break."
+        raise PatternmillError("bad_key", message, "Copy the key again.")
+    return key
+
+
+def _usable_address(address: str) -> httpx.URL:
+    """Return the base address. No message repeats it: it may hold a password."""
+    if not address:
+        raise PatternmillError(
+            "no_address", "The service's address is not set.", "Set PATTERNMILL_STUDIO_URL."
+        )
+    try:
+        url = httpx.URL(address.strip().rstrip("/"))
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
+        message = "PATTERNMILL_STUDIO_URL is no address of a service."
+        raise PatternmillError(
+            "bad_address", message, "Write it as https://HOST/v1, without a name, a key or a query."
+        )
+    return url
+
+
+def _transport(url: httpx.URL, secret: str) -> httpx.AsyncBaseTransport:
+    """Return the transport of aiohttp: a tenth of the CPU of httpx's own, and no slots lost to cancelled requests.
+
+    Its session has the headers of every request, which httpx would copy and encode for each. It keeps no cookies.
+    """
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": USER_AGENT,
+    }
+    try:
+        context = (
+            httpx.create_ssl_context() if url.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
+    except OSError:
+        message = "The certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read."
+        raise PatternmillError("bad_certificates", message, "Correct it, or unset it.") from None
+
+    def session() -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=_KEEP_ALIVE),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+            max_headers=4096,
+        )
+
+    return AiohttpTransport(verify=context, client=session, proxy=_proxy_for(url))
+
+
+def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
+    """Return the proxy that the environment names for an address; loopback is always reached directly."""
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if (
+        not proxy
+        or url.host in _LOOPBACK
+        or url.host.startswith("127.")
+        or proxy_bypass(url.netloc.decode("ascii"))
+    ):
+        return None
+    try:
+        return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    except (ValueError, httpx.InvalidURL):
+        message = "The proxy that the environment names is no address of a proxy."
+        raise PatternmillError(
+            "bad_proxy", message, "Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."
+        ) from None
+
+
+def _host_of(location: str) -> str:
+    """Return where a redirect leads, without what may be a secret in it."""
+    found = re.match(r"(https?://)?(?:[^/?#@]*@)?([^/?#]+)", location)
+    return f"{found[1] or ''}{found[2]}" if found else "another path of this address"
+
+
+def _retry_after(text: str, date: str | None, now: float) -> float | None:
+    """Return the pause that an answer asks for, in seconds; None where it asks for none that makes sense.
+
+    A moment is compared with the service's own clock where the answer has it, so that ours may be wrong.
+    """
+    if re.fullmatch(r"\s*\d+(\.\d+)?([eE]\+?\d{1,2})?\s*", text, re.ASCII):
+        return min(float(text), 1e9)
+    until = _moment(text)
+    if until is None:
+        return None
+    return max(until - (_moment(date) or now), 0.0)
+
+
+def _moment(text: str | None) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text or "")
+    except (ValueError, IndexError, OverflowError, TypeError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

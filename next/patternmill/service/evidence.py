@@ -1,0 +1,144 @@
+"""Whether an answer about a job contradicts what was asked for. One pure function, for creates, polls and `settle`."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from patternmill.items import Stage
+from patternmill.text import key
+
+#: Whether another item of ours has this value in this field: `requestId`, `prompt`, `patternId`, `selection` (a name
+#: with its value), `jobId` or `result`.
+IsOther = Callable[[str, Any], bool]
+_RESULTS = {
+    Stage.REFERENCE: "referenceId",
+    Stage.PATTERN: "patternId",
+    Stage.REFINEMENT: "patternId",
+    Stage.PRODUCT: "productId",
+    Stage.CHECKOUT: "checkoutId",
+}
+_KINDS = frozenset({Stage.REFERENCE, Stage.PATTERN, Stage.PRODUCT, Stage.CHECKOUT})
+_LONGEST_ID = 500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was sent, and what is known of it."""
+
+    stage: Stage
+    sent: Mapping[str, Any]
+    is_other: IsOther = field(default=lambda *_: False)
+    #: The job that an earlier answer named for it.
+    job_id: str | None = None
+    #: The job was not compared with those of other items yet.
+    job_is_new: bool = True
+    #: Fields that the service has repeated exactly in an earlier answer of this kind.
+    repeated: Collection[str] = ()
+
+
+def job_in(data: Any) -> str:
+    """Return the ID of the job that an answer is about; empty where it names none that can be used."""
+    return _identifier(data, "jobId")
+
+
+def result_in(data: Mapping[str, Any], stage: Stage) -> str:
+    """Return the ID of what was made; empty where the answer names none."""
+    return _identifier(data.get("result"), _RESULTS[stage])
+
+
+def contradiction(data: Mapping[str, Any], asked: Asked) -> str:
+    """Return what in an answer that names a job contradicts what was asked for; empty: nothing."""
+    job, stage, status = job_in(data), asked.stage, data.get("status")
+    if asked.job_id and job != asked.job_id:
+        return f"The job of this request is {asked.job_id}, and the service names {job}."
+    if asked.job_is_new and asked.is_other("jobId", job):
+        return f"The job {job} is the one of another request of ours."
+    own = _kind(stage)
+    kind = str(data.get("kind") or "").strip().casefold()
+    if kind != own and kind in _KINDS:
+        return f"The job {job} is one of kind {kind}, and a {stage} was asked for."
+    if status in ("succeeded", "failed"):
+        result = result_in(data, stage)
+        others = [one for one in _KINDS if one != own and result_in(data, one)]
+        if status == "failed" and result:
+            return f"The job {job} is said to have failed, and names its result {result}."
+        if status == "succeeded" and others and not result:
+            return f"The job {job} ended with a {others[0]}, and a {stage} was asked for."
+        if result and asked.is_other("result", result):
+            return f"The job {job} names the result {result}, which another item has."
+    return _other_fields(data, asked)
+
+
+def repeats(data: Mapping[str, Any], sent: Mapping[str, Any]) -> set[str]:
+    """Return the fields of a request that an answer repeats exactly."""
+    return {name for name, values in _named(data, sent).items() if sent[name] in values}
+
+
+def _kind(stage: Stage) -> Stage:
+    return Stage.PATTERN if stage is Stage.REFINEMENT else stage
+
+
+def _identifier(data: Any, name: str) -> str:
+    value = data.get(name) if isinstance(data, dict) else None
+    is_usable = (
+        isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable() and value.strip()
+    )
+    return str(value) if is_usable else ""
+
+
+def _named(data: Mapping[str, Any], sent: Mapping[str, Any], depth: int = 3) -> dict[str, list[Any]]:
+    """Return the values that an answer holds under names of the request, in it and in the objects in it."""
+    found: dict[str, list[Any]] = {}
+    for name, value in data.items():
+        if name in sent:
+            found.setdefault(name, []).append(value)
+        elif depth and isinstance(value, dict):
+            for inner, values in _named(value, sent, depth - 1).items():
+                found.setdefault(inner, []).extend(values)
+    return found
+
+
+def _other_fields(data: Mapping[str, Any], asked: Asked) -> str:
+    """Return which repeated field is another item's, or not as this service repeats it."""
+    job, sent, result = job_in(data), asked.sent, result_in(data, asked.stage)
+    for name, found in _named(data, sent).items():
+        values, ours = [value for value in found if value not in (None, result)], sent[name]
+        for value in values:
+            if isinstance(value, str) and _differs(value, ours) and asked.is_other(name, value):
+                return (
+                    f"The job {job} names the {name} {value[:80]!r}, which is that of another item of ours."
+                )
+            if name == "selections" and isinstance(value, dict) and (other := _other_choice(value, asked)):
+                return f"The job {job} names the selection {other}, which was not sent, and which another item has."
+        if values and name in asked.repeated and all(_changes(name, value, ours) for value in values):
+            return (
+                f"The job {job} repeats the {name} {str(values[0])[:80]!r}, and {str(ours)[:80]!r} was sent."
+            )
+    return ""
+
+
+def _other_choice(value: Mapping[str, Any], asked: Asked) -> str:
+    """Return a selection that is not what was sent for its option, and is another item's; empty: none."""
+    sent = asked.sent["selections"]
+    for name, chosen in value.items():
+        if name in sent and _differs(chosen, sent[name]) and asked.is_other("selection", (name, chosen)):
+            return f"{name}={chosen}"
+    return ""
+
+
+def _differs(value: Any, sent: Any) -> bool:
+    return bool(value != sent and (not isinstance(value, str) or key(value) != key(str(sent))))
+
+
+def _changes(name: str, value: Any, sent: Any) -> bool:
+    """Return whether a repeated value says something else: not a shortened text, nor what was left out or added."""
+    if isinstance(value, dict) and isinstance(sent, dict):
+        return any(option in sent and _differs(chosen, sent[option]) for option, chosen in value.items())
+    if (
+        isinstance(value, str)
+        and isinstance(sent, str)
+        and len(sent) > len(value)
+        and not name.endswith("Id")
+    ):
+        return not key(sent).startswith(key(value.rstrip(" .…")))
+    return _differs(value, sent)

@@ -1,0 +1,126 @@
+"""How fast requests leave: creates by what the service takes, polls by a job's age."""
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Sequence
+
+from patternmill.items import Stage
+
+#: Rates in requests a second: of each create operation at first, at least and at most, and of all polls.
+_FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
+#: What a request that is taken does to the rate before the first refusal; afterwards a refusal leaves this share of
+#: the rate, which is what it was after so many that are taken.
+_GROWTH, _LEFT, _BACK = 1.03, 0.8, 60
+#: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
+_BURST = 1.0
+
+
+class Bucket:
+    """A token bucket whose rate each request that is taken raises, and each refusal cuts (AIMD)."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._step: float | None = None
+        self._next = self._quiet_until = self._cut_at = 0.0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def turn(self, rank: int = 1) -> None:
+        """Wait for a turn: a lower rank goes first, otherwise in order."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if not self._waiting and max(self._next, self._quiet_until) <= now:
+            self._take(now)
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
+        if self._timer is None:
+            self._release()
+        await turn
+
+    def taken(self) -> None:
+        """Raise the rate, as the service took a request."""
+        faster = self.rate * _GROWTH if self._step is None else self.rate + self._step
+        self.rate = min(faster, _MOST)
+
+    def refused(self, sent_at: float, pause: float = 0.0) -> None:
+        """Send nothing for a pause, then more slowly. One that was sent before the last cut causes no other."""
+        self.hold(pause)
+        if sent_at >= self._cut_at:
+            self._cut_at = max(asyncio.get_running_loop().time(), self._quiet_until)
+            self._step = self.rate * (1 - _LEFT) / _BACK
+            self.rate = max(self.rate * _LEFT, _LEAST)
+
+    def hold(self, pause: float) -> None:
+        """Send nothing for a pause. What could have been sent meanwhile leaves at once after it."""
+        self._quiet_until = max(self._quiet_until, asyncio.get_running_loop().time() + pause)
+
+    def _take(self, now: float) -> None:
+        self._next = max(self._next, now - _BURST) + 1 / self.rate
+
+    def _release(self) -> None:
+        """Let those go whose turn it is, and look again when the next one may."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._waiting:
+            if self._waiting[0][-1].done():  # it was cancelled
+                heapq.heappop(self._waiting)
+            elif (at := max(self._next, self._quiet_until)) > (now := loop.time()) + 1e-6:
+                self._timer = loop.call_at(at, self._release)
+                return
+            else:
+                heapq.heappop(self._waiting)[-1].set_result(None)
+                self._take(now)
+
+
+class Pace:
+    """The pace of one client's requests."""
+
+    def __init__(self) -> None:
+        #: One bucket for each create operation: one for both would follow neither of two limits.
+        self.creates = {stage: Bucket(_FIRST) for stage in Stage}
+        self.polls = Bucket(_POLLS)
+
+    async def create(self, stage: Stage, *, again: bool = False) -> None:
+        """Wait for the turn of a create. `again`: one that was sent before goes first."""
+        await self.creates[stage].turn(0 if again else 1)
+
+
+class Polling:
+    """When the jobs of a stage are asked about: first when a tenth of such jobs have ended, then by their age."""
+
+    _SCOUTS = 10
+
+    def __init__(self, durations: Sequence[float]) -> None:
+        """Take the durations of earlier jobs in seconds, the last first."""
+        self._last = deque(reversed(durations), maxlen=100)
+        self._first = 0.0
+        self._followed = 0
+        self._look()
+
+    def begin(self) -> bool:
+        """Return whether another job that is followed now is one of the first, by which the others learn."""
+        self._followed += 1
+        return self._followed <= self._SCOUTS
+
+    def learn(self, duration: float) -> None:
+        """Take note of how long a job took until its end was seen."""
+        self._last.append(duration)
+        self._look()
+
+    def _look(self) -> None:
+        """Take nine tenths of the tenth percentile.
+
+        No job is seen to end before its first poll: at the percentile itself each job would put off the next ones.
+        """
+        self._first = 0.9 * sorted(self._last)[len(self._last) // 10] if self._last else 0.0
+
+    def pause(self, age: float, *, scout: bool = False) -> float:
+        """Return the seconds until a job of this age is asked about next."""
+        if self._first > age:
+            return max(self._first - age, 0.1)
+        if self._last or scout:
+            return max(min(age, 2.0), 0.05 * age, 0.5)
+        return max(min(age, 15.0), 0.5)
