@@ -1,0 +1,242 @@
+"""What an environment offers. The interface does not state the shapes of its answers, so several are read."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from patternmill.errors import PatternmillError
+from patternmill.text import key
+
+#: Where a list of categories may be, and what a category's record may be wrapped in.
+_LISTS = ("categories", "items", "data", "results", "list", "records")
+_WRAPPERS = ("category", "data", "result", "item")
+_TIMES = re.compile(r"(?<=\d)\s*[x×]\s*(?=\d)")
+
+
+def word(text: str) -> str:
+    """Return what spellings of one word share: its key, and no spaces around the `x` of `50 x 50`."""
+    return _TIMES.sub("x", key(text))
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", coerce_numbers_to_str=True, str_strip_whitespace=True
+    )
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return what is sent for it, and what people call it."""
+        raise NotImplementedError
+
+
+Record = TypeVar("Record", bound=_Record)
+
+
+def _meant(offered: Iterable[Record], text: str) -> tuple[Record, ...]:
+    """Return the records that a text can mean: those with its very key, else those with the same word."""
+    alike = [one for one in offered if word(text) in map(word, one.names)]
+    return tuple(one for one in alike if key(text) in map(key, one.names)) or tuple(alike)
+
+
+class Value(_Record):
+    """One value of an option, and what people call it."""
+
+    value: str = Field(
+        min_length=1, validation_alias=AliasChoices("value", "id", "key", "code", "name", "label")
+    )
+    label: str = Field("", validation_alias=AliasChoices("label", "title", "displayName", "name"))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, value: Any) -> Any:
+        return value if isinstance(value, dict) else {"value": value}
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.value, self.label or self.value
+
+
+class Option(_Record):
+    """One choice of a category. Without values, any text is taken."""
+
+    name: str = Field(
+        min_length=1, validation_alias=AliasChoices("name", "key", "option", "id", "optionId", "label")
+    )
+    label: str = Field("", validation_alias=AliasChoices("label", "title", "displayName"))
+    values: tuple[Value, ...] | None = Field(
+        None,
+        validation_alias=AliasChoices("values", "choices", "options", "allowedValues", "allowed", "enum"),
+    )
+    required: bool = Field(False, validation_alias=AliasChoices("required", "isRequired", "mandatory"))
+    default: Any = None
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        return (
+            [{"value": one, "label": label} for one, label in value.items()]
+            if isinstance(value, dict)
+            else value
+        )
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.name, self.label or self.name
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(one.value for one in self.values or ())
+
+    def find(self, text: str) -> tuple[str, ...]:
+        """Return the offered values that this text can mean; any text is one where no values are known."""
+        if self.values is None:
+            return (text,)
+        return tuple(dict.fromkeys(one.value for one in _meant(self.values, text)))
+
+
+class Category(_Record):
+    """A type of product. `options` is None where they cannot be read, and so are not checked."""
+
+    id: str = Field(
+        min_length=1, validation_alias=AliasChoices("categoryId", "category_id", "id", "slug", "key")
+    )
+    name: str = Field("", validation_alias=AliasChoices("name", "title", "label", "displayName"))
+    options: tuple[Option, ...] | None = Field(
+        None,
+        validation_alias=AliasChoices("options", "optionGroups", "selections", "attributes", "parameters"),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, value: Any) -> Any:
+        return {"id": value} if isinstance(value, str) else value
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        """Read a map of options as a list of them."""
+        if not isinstance(value, dict):
+            return value
+        return [
+            {"name": name, **(one if isinstance(one, dict) else {"values": one})}
+            for name, one in value.items()
+        ]
+
+    @property
+    def title(self) -> str:
+        return self.name or self.id
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.id, self.title
+
+    def find(self, text: str) -> tuple[Option, ...]:
+        """Return the options that this name can mean."""
+        return _meant(self.options or (), text)
+
+
+class Offer(BaseModel):
+    """The categories of an environment; None where their list cannot be read, so that nothing is checked."""
+
+    categories: tuple[Category, ...] | None = None
+    notes: tuple[str, ...] = ()
+    #: What was answered now, by category ID; the list under "".
+    answers: Mapping[str, Any] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.title for one in self.categories or ())
+
+    def find(self, text: str) -> tuple[Category, ...]:
+        """Return the categories that this ID or name can mean. An ID that is written exactly means that one."""
+        exact = tuple(one for one in self.categories or () if one.id == text)
+        return exact or _meant(self.categories or (), text)
+
+
+Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Recall = Callable[[str], Any]
+
+
+async def read_offer(ask: Ask, recall: Recall, words: Iterable[str]) -> Offer:
+    """Return the offer as far as these words of a sheet name it.
+
+    What cannot be reached now is what was read last, category by category. Raises PatternmillError for what never was.
+    """
+    answers: dict[str, Any] = {}
+
+    async def answer(operation: str, category_id: str) -> Any:
+        found = await ask(operation, {"categoryId": category_id} if category_id else {})
+        if found is not None:
+            answers[category_id] = found
+        elif (found := recall(category_id)) is None:
+            message = f"The service does not say what it offers ({operation} has no answer)."
+            raise PatternmillError("offer_unreachable", message, "Run the same command again when it is up.")
+        return found
+
+    offer = parse_list(await answer("categories/list", ""))
+    named = {one.id: one for text in words for one in offer.find(text)}
+    details = await asyncio.gather(*(answer("categories/get", category_id) for category_id in named))
+    named = {one.id: with_options(one, detail) for one, detail in zip(named.values(), details, strict=True)}
+    notes = [*offer.notes, *(note for note in _notes(named.values(), answers))]
+    found = offer.categories and tuple(named.get(one.id, one) for one in offer.categories)
+    return Offer(categories=found, notes=tuple(notes), answers=answers)
+
+
+def _notes(named: Iterable[Category], answers: Mapping[str, Any]) -> Iterable[str]:
+    if "" not in answers:
+        yield "The list of categories is the last one read: the service is away."
+    for category in named:
+        if category.id not in answers:
+            yield f"The options of {category.title} are the last ones read: the service is away."
+        if category.options is None:
+            yield f"Options of {category.title} are sent as written, not checked: they cannot be read."
+
+
+def parse_list(answer: Any) -> Offer:
+    """Return the offer of an answer of `categories/list`, without options."""
+    try:
+        found = tuple(Category.model_validate(record) for record in _records(answer) or ())
+    except ValidationError:
+        found = ()
+    if not found:
+        return Offer(notes=("Categories are sent as written, not checked: the list of them cannot be read.",))
+    return Offer(categories=found)
+
+
+def _records(answer: Any, depth: int = 3) -> Sequence[Any] | None:
+    if isinstance(answer, list):
+        return answer
+    if not isinstance(answer, dict) or depth == 0:
+        return None
+    inner = (_records(answer[name], depth - 1) for name in _LISTS if name in answer)
+    return next((found for found in inner if found is not None), None)
+
+
+def with_options(category: Category, answer: Any) -> Category:
+    """Return the category with the options of an answer of `categories/get`, if they can be read."""
+    wrapped = [answer, *(answer.get(name) for name in _WRAPPERS)] if isinstance(answer, dict) else []
+    for record in wrapped:
+        try:
+            found = (
+                Category.model_validate({"id": category.id, **record})
+                if isinstance(record, dict)
+                else category
+            )
+        except ValidationError:
+            continue
+        if found.options is not None:
+            name = category.name or found.name
+            return category.model_copy(update={"options": found.options, "name": name})
+    return category

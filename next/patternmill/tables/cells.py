@@ -1,0 +1,128 @@
+"""Faults that a text has by itself: what programs and people leave where a sku or a prompt should be."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from patternmill.text import UNSAFE, normal, shown
+
+PROMPT_LIMIT = 4000
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DATE = re.compile(rf"\d{{1,2}}-(?:{_MONTHS})(?:-\d\d)?|(?:{_MONTHS})-\d\d", re.IGNORECASE)
+_ROUNDED = re.compile(r"\d(?:[.,]\d+)?E\+\d{2,3}")
+_ERROR = re.compile(
+    r"#[¡¿]?[A-ZÀ-ÖØ-Þ]{3,}(?:/0)?[!?]|#[A-Z]/[A-Z]!?|#NV|#GETTING_DATA|Err:[1-9]\d\d|#{3,}"
+    r'|="(?:[^"]|"")*"|=[A-Z]+\(.*\)|=\$?[A-Z]{1,3}\$?\d+\b.*'
+)
+_TEMPLATE = re.compile(
+    r"\[object \w+\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{1,40}>|-?\d\.#\w+|[xX]{3,}"
+)
+_WORDS, _FIRST = re.compile(r"[^\W_]+"), re.compile(r"(?!Err:)[A-Za-z]+")
+#: What is surely well: a program's look at 100,000 texts has to be a short one.
+_PLAIN_SKU = re.compile(rf"(?!(?i:{_DATE.pattern})$|{_ROUNDED.pattern}$|Err:)[A-Za-z0-9](?:[ -~]*[!-~])?")
+_PLAIN = re.compile(r"[A-Za-z](?:[ -~]*[!-~])?")
+
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(" ".join(phrase.split()) for phrase in text.split(","))
+
+
+_NOTHING = _phrases("nan, none, null, nil, na, nat, undefined")
+#: What people and programs write for "nothing", "to be done" and "what the row above says".
+_PLACEHOLDERS = _NOTHING | _phrases(
+    """n a, not available, not applicable, no data, no prompt, no description, missing, empty, blank, unknown,
+    k a, keine angabe, keine, kein, leer, fehlt, nicht vorhanden, vide, aucun, aucune, néant, non disponible, ninguno,
+    ninguna, vacío, nd, n d, s d, tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, dummy,
+    to be done, to be decided, to be defined, to be determined, to be confirmed, to be announced, to be added,
+    to follow, coming soon, lorem ipsum, lorem ipsum dolor sit amet, loading, ditto, dito, dto, do, idem,
+    ídem, id, ibid, ibidem, same, same as above, as above, see above, same as before, as before, same as previous,
+    same as previous row, same again, as previous, like above, copy from above, repeat above, s o, so, siehe oben,
+    wie oben, wie vorher, wie zuvor, dasselbe, ebenso, comme ci dessus, voir ci dessus, ci dessus, igual,
+    igual que arriba, lo mismo, come sopra, vedi sopra, c s, zie boven, 同上, 同前, см выше, то же"""
+)
+_BEGINNINGS = frozenset(phrase.split()[0] for phrase in _PLACEHOLDERS)
+
+
+class Rule(NamedTuple):
+    """A fault that a text can have; `finds` is given the text without spaces around it."""
+
+    code: str
+    finds: Callable[[str], object]
+    message: str
+    remedy: str
+
+
+def _is_empty(text: str) -> bool:
+    return not UNSAFE.sub("", text).strip()
+
+
+def _is_placeholder(text: str) -> bool:
+    words = _WORDS.findall(text[:60].casefold())
+    if len(text) > 60 or words:
+        return " ".join(words) in _PLACEHOLDERS or set(words) <= _NOTHING or bool(_TEMPLATE.fullmatch(text))
+    return all(unicodedata.category(sign)[0] == "P" for sign in text if not sign.isspace())
+
+
+def _is_misread(text: str) -> bool:
+    """Return whether a program read UTF-8 as Windows-1252, or lost letters, and saved that."""
+    if text.isascii() or "\ufffd" in text:
+        return not text.isascii()
+    try:
+        return bool(text.encode("cp1252").decode())
+    except UnicodeError:
+        return False
+
+
+_RETYPE = "type it by hand instead of pasting it"
+_FORMULA = Rule(
+    "spreadsheet_error", _ERROR.fullmatch, "{} is a spreadsheet's error or formula", "type what belongs there"
+)
+_MISREAD = Rule("misread_text", _is_misread, "{} was read in a wrong encoding by a program, and saved like that",
+                "write it again, and save the file as UTF-8")  # fmt: skip
+_UNSAFE = Rule("unsafe_characters", UNSAFE.search, "{} holds invisible characters", _RETYPE)
+#: By column; a text is told only of the first rule that it breaks.
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "sku": (
+        Rule("empty_sku", _is_empty, "the sku is empty", "write a sku of its own"),
+        _FORMULA,
+        Rule("number_as_shown", _ROUNDED.fullmatch, "{} is a long number as a spreadsheet shortens it",
+             "format the column as Text and put the whole number in again"),
+        Rule("date_as_shown", _DATE.fullmatch, "{} is a date that a spreadsheet made of a sku",
+             "format the column as Text and type it again"),
+        _UNSAFE,
+        _MISREAD,
+    ),
+    "prompt": (
+        Rule("empty_prompt", _is_empty, "the prompt is empty", "describe the pattern"),
+        _FORMULA,
+        Rule("placeholder", _is_placeholder, "{} stands for a prompt that is not written",
+             "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`"),
+        _MISREAD,
+        Rule("prompt_too_long", lambda text: len(normal(text)) > PROMPT_LIMIT,
+             f"the prompt has more than {PROMPT_LIMIT:,} characters", "shorten it"),
+    ),
+    "word": (_FORMULA, _UNSAFE, _MISREAD),
+}  # fmt: skip
+
+
+def fault_of(column: str, text: str) -> Rule | None:
+    """Return the first rule of a column that a text breaks."""
+    return next((rule for rule in RULES[column] if rule.finds(text)), None)
+
+
+def told(rule: Rule, text: str) -> str:
+    return rule.message.format(shown(text))
+
+
+def is_plain_sku(text: str) -> bool:
+    """Return whether a sku is surely well. A quick look."""
+    return bool(_PLAIN_SKU.fullmatch(text))
+
+
+def is_plain_prompt(text: str) -> bool:
+    """Return whether a prompt is surely well. A quick look."""
+    first = _FIRST.match(text)
+    if first is None or len(text) > PROMPT_LIMIT or not _PLAIN.fullmatch(text):
+        return False
+    return len(text) > 60 or not (first[0].casefold() in _BEGINNINGS or len(set(first[0])) == 1)

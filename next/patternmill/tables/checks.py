@@ -1,0 +1,225 @@
+"""Every fault of every row in one pass, and the rows that are fit to be made."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from patternmill.offer import Offer
+from patternmill.tables.cells import fault_of, is_plain_prompt, is_plain_sku, told
+from patternmill.tables.choices import MISSING, Chooser, Chosen, Fault, missing_cell
+from patternmill.tables.columns import Columns
+from patternmill.tables.mapping import NEEDED, OPTION, Proposal
+from patternmill.tables.results import restored
+from patternmill.tables.sheet import SURPLUS, Sheet
+from patternmill.text import UNSAFE, counted, shown, sku_key
+
+PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
+ROW = ("sku", "prompt", "category_id", "category", "selections")
+_MARKUP = re.compile(r"</?[a-z]+[^>]*>|&[a-z]+;", re.IGNORECASE)
+_NAMED = 6
+#: A row's number and what is wrong with it.
+Found = tuple[int, Fault]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A sheet after its check. `rows` are those that are fit; `unsold` those that were refused for their sku alone."""
+
+    sheet: Sheet
+    columns: Columns
+    rows: pd.DataFrame = field(repr=False)
+    problems: pd.DataFrame = field(repr=False)
+    unsold: pd.DataFrame = field(repr=False)
+    notes: tuple[str, ...] = ()
+    #: Lines of a mapping that would mend unknown words and columns, if a person confirms them.
+    proposals: tuple[Proposal, ...] = ()
+
+    @property
+    def refused(self) -> int:
+        return len(self.sheet.rows) - len(self.rows)
+
+
+def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str, str]) -> Checked:
+    """Return the sheet with all its problems. `words` says what a word of the sheet means, by the word's key."""
+    sheet = _as_written(sheet, columns)
+    found = [*_misshapen(sheet, columns)]
+    misshapen = {row for row, _ in found}
+    whole = sheet.rows[~sheet.rows.index.isin(misshapen)] if misshapen else sheet.rows
+    numbers = whole.index.tolist()
+    skus, prompts = _stripped(whole[columns.used["sku"]]), _stripped(whole[columns.used["prompt"]])
+    of_sku = [*_sku_faults(numbers, skus, columns.title("sku")), *_no_text(sheet, columns, ["sku"])]
+    others = [name for name in columns.used if name != "sku"]
+    found += _prompt_faults(numbers, prompts, columns.title("prompt"))
+    found += _no_text(sheet, columns, others)
+    chosen = _chosen(whole, Chooser(columns, offer, words))
+    found += [(row, fault) for row, one in zip(numbers, chosen, strict=True) for fault in one.faults]
+    cells = {"sku": skus, "prompt": prompts} | {
+        name: [getattr(one, name) for one in chosen] for name in ("category_id", "category", "selections")
+    }
+    rows = pd.DataFrame(cells, whole.index, dtype="str")
+    bad, unsellable = {row for row, _ in found}, {row for row, _ in of_sku}
+    return Checked(
+        sheet,
+        columns,
+        rows[~rows.index.isin(bad | unsellable)] if bad or unsellable else rows,
+        _problems(found + of_sku, sheet.rows[columns.used["sku"]]),
+        rows[rows.index.isin(unsellable - bad)],
+        tuple(_notes(sheet, prompts, offer)),
+        tuple(_proposals(found)),
+    )
+
+
+def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
+    """Return a results file with its cells as they were in the sheet: CSV alone has apostrophes before formulas."""
+    if columns.run is None:
+        return sheet
+    rows = sheet.rows if sheet.is_workbook else sheet.rows.apply(restored)
+    if columns.beyond is not None:
+        rows = rows.copy()
+        rows[SURPLUS] = rows[SURPLUS].fillna(rows[columns.beyond].replace("", None))
+    return replace(sheet, rows=rows)
+
+
+def _misshapen(sheet: Sheet, columns: Columns) -> Iterator[Found]:
+    """Yield the rows with more cells than the header, and those that end before a cell that every row needs."""
+    surplus = sheet.rows[SURPLUS].dropna()
+    for row, text in zip(surplus.index.tolist(), surplus, strict=True):
+        message = f"the row has more cells than the header's {len(columns.header)}: {shown(text)}"
+        yield row, Fault(None, "surplus_cells", message, "put text that holds the separator within quotes")
+    for at in sorted(columns.used[name] for name in NEEDED):
+        cells = sheet.rows[at]
+        yield from ((row, missing_cell(columns.header[at])) for row in cells.index[cells.isna()].tolist())
+
+
+def _stripped(texts: pd.Series) -> list[str]:
+    return [text.strip() for text in texts.to_numpy(dtype=object)]
+
+
+def _sku_faults(numbers: Sequence[int], skus: Sequence[str], column: str) -> Iterator[Found]:
+    odd = ((row, sku) for row, sku in zip(numbers, skus, strict=True) if not is_plain_sku(sku))
+    for row, sku in odd:
+        if rule := fault_of("sku", sku):
+            yield row, Fault(column, rule.code, told(rule, sku), rule.remedy)
+    rows_of: dict[str, list[int]] = {}
+    for row, sku in zip(numbers, skus, strict=True):
+        rows_of.setdefault(sku_key(sku), []).append(row)
+    for name, rows in rows_of.items():
+        if name and len(rows) > 1:
+            more = ", ..." if len(rows) > _NAMED else ""
+            message = f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{more}"
+            remedy = "give each row a sku of its own; case and spaces do not distinguish skus"
+            yield from ((row, Fault(column, "duplicate_sku", message, remedy)) for row in rows)
+
+
+def _prompt_faults(numbers: Sequence[int], prompts: Sequence[str], column: str) -> Iterator[Found]:
+    odd = ((row, prompt) for row, prompt in zip(numbers, prompts, strict=True) if not is_plain_prompt(prompt))
+    for row, prompt in odd:
+        if rule := fault_of("prompt", prompt):
+            yield row, Fault(column, rule.code, told(rule, prompt), rule.remedy)
+
+
+def _no_text(sheet: Sheet, columns: Columns, names: Iterable[str]) -> Iterator[Found]:
+    """Yield the cells of a workbook that are no text. A number is one, but not as a sku: of `00012` it keeps 12."""
+    if not sheet.kinds:
+        return
+    at_sku, wanted = columns.used["sku"], {columns.used[name] for name in names}
+    there = set(sheet.rows.index)
+    for (row, at), kind in sheet.kinds.items():
+        if row not in there or at not in wanted or (kind == "a number" and at != at_sku):
+            continue
+        column = columns.header[at]
+        if kind == "a number":
+            remedy = (
+                "make the column texts (in Excel: Data > Text to Columns > Text), or save the sheet as CSV"
+            )
+            yield row, Fault(column, "not_text", "the cell is a number, whose leading zeros are lost", remedy)
+        elif kind.startswith("the error"):
+            yield (
+                row,
+                Fault(column, "spreadsheet_error", f"the cell is {kind} of a formula", "correct the formula"),
+            )
+        else:
+            yield (
+                row,
+                Fault(
+                    column, "not_text", f"the cell is {kind}, not text", "format it as Text and type it again"
+                ),
+            )
+
+
+def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
+    """Return what each row chooses. Each distinct combination of cells is resolved once."""
+    cells = (whole[at].fillna(MISSING).to_numpy(dtype=object) for at in chooser.positions)
+    known: dict[tuple[str, ...], Chosen] = {}
+    chosen = []
+    for combination in zip(*cells, strict=True):
+        if combination not in known:
+            known[combination] = chooser.choose(combination)
+        chosen.append(known[combination])
+    return chosen
+
+
+def _problems(found: Iterable[Found], skus: pd.Series) -> pd.DataFrame:
+    """Return the faults as a frame, in the order of the rows."""
+    lines = [(row, "", *fault[:5]) for row, fault in found]
+    problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
+    if lines:
+        problems["sku"] = skus.fillna("").str.strip().reindex(problems["row"]).to_numpy(dtype=object)
+        problems = problems.drop_duplicates(["row", "column", "code", "message"])
+        problems = problems.sort_values("row", kind="stable", ignore_index=True)
+    return problems
+
+
+def _proposals(found: Iterable[Found]) -> Iterator[Proposal]:
+    """Yield each word, and each column of options, that was probably meant otherwise, once."""
+    for fault in dict.fromkeys(fault for _, fault in found if fault.suggestion):
+        if fault.code in ("unknown_category", "unknown_value"):
+            yield Proposal("value", fault.written, fault.suggestion or "")
+        elif fault.code == "option_column":
+            yield Proposal("column", fault.written, fault.suggestion or "")
+        elif fault.code == "unknown_option" and (fault.column or "").casefold().startswith(OPTION):
+            yield Proposal("column", (fault.column or "").strip(), f"{OPTION}{fault.suggestion}")
+
+
+def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
+    """Yield what is no fault, and should be seen before money is spent."""
+    if sheet.layout != "CSV, commas, UTF-8":
+        yield f"Read as {sheet.layout}."
+    yield from sheet.notes
+    if marked := sum("<" in text or "&" in text for text in prompts) and sum(
+        bool(_MARKUP.search(text)) for text in prompts
+    ):
+        yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."
+    yield from offer.notes
+
+
+def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
+    """Yield the report of a check: notes, each problem, and the count of rows."""
+    yield from (f"Note: {note}" for note in checked.notes)
+    for row, sku, column, code, message, remedy, _ in (
+        checked.problems.head(most).to_numpy(dtype=object).tolist()
+    ):
+        place = ", ".join(part for part in (UNSAFE.sub("?", sku)[:60], column) if part)
+        yield f"  row {row} ({place}): {message}; {remedy} [{code}]"
+    if len(checked.problems) > most:
+        yield f"  and {len(checked.problems) - most:,} more; `--json`, or failures.csv of an import, has them all"
+    sheet, accepted = checked.sheet, len(checked.rows)
+    counts = f"{accepted:,} accepted, {checked.refused:,} refused" if checked.refused else "all accepted"
+    blank = f", {counted(sheet.blank_rows, 'blank row')}" if sheet.blank_rows else ""
+    yield f"{sheet.name}: {counted(len(sheet.rows), 'row')}, {counts}{blank}."
+
+
+def report_json(checked: Checked) -> dict[str, Any]:
+    """Return the report of a check for programs."""
+    return {
+        "file": checked.sheet.name,
+        "rows": len(checked.sheet.rows),
+        "accepted": len(checked.rows),
+        "refused": checked.refused,
+        "notes": list(checked.notes),
+        "problems": checked.problems.to_dict("records"),
+        "proposals": [vars(one) for one in checked.proposals],
+    }

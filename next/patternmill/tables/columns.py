@@ -1,0 +1,89 @@
+"""Which column of a sheet is which column of a catalog: by its own name, or by what a mapping says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from patternmill.errors import InputRefused
+from patternmill.tables.mapping import (
+    BEYOND,
+    NEEDED,
+    NOTE,
+    OPTION,
+    RESULTS,
+    SELECTIONS,
+    ColumnsRefused,
+    SheetMapping,
+    propose,
+)
+from patternmill.text import counted, key, shown
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a sheet by their positions, from 0."""
+
+    header: tuple[str, ...]
+    #: `sku`, `prompt`, `category`, `selections` and each `option:NAME`; an option that is named by its values is
+    #: `option:` with its position.
+    used: Mapping[str, int]
+    #: Those that results give back: all but the results of an earlier run.
+    carried: tuple[int, ...]
+    #: Carried ones that nobody said are remarks: an option must not hide there.
+    unsaid: tuple[int, ...] = ()
+    #: Our column `run`, in a file that is the results of a run; and that of the cells beyond its header.
+    run: int | None = None
+    beyond: int | None = None
+
+    @property
+    def choices(self) -> dict[str, int]:
+        """Return the positions of the columns that choose options."""
+        return {name: at for name, at in self.used.items() if name == SELECTIONS or name.startswith(OPTION)}
+
+    def title(self, name: str) -> str:
+        return self.header[self.used[name]]
+
+
+def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Columns:
+    """Return what each column of a sheet is. Raises InputRefused where one is missing, double or contradictory."""
+    meanings = [mapping.meaning(cell) for cell in header]
+    results = _results(meanings)
+    ours = set(results.values())
+    meanings = ["" if at in ours else f"{OPTION}\0{at}" if meaning == OPTION else meaning
+                for at, meaning in enumerate(meanings)]  # fmt: skip
+    used: dict[str, int] = {}
+    for at, meaning in enumerate(meanings):
+        if meaning in (*NEEDED, SELECTIONS) or meaning.startswith(OPTION):
+            if meaning in used:
+                twice = f"{shown(header[used[meaning]])} and {shown(header[at])}"
+                message = f"{name} has the column {shown(meaning)} twice: {twice}."
+                raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
+            used[meaning] = at
+    _refuse_missing(header, name, mapping, used)
+    carried = tuple(at for at in range(len(header)) if at not in ours)
+    unsaid = tuple(at for at in carried if at not in used.values() and meanings[at] not in ("", NOTE))
+    return Columns(tuple(header), used, carried, unsaid, results.get("run"), results.get(BEYOND))
+
+
+def _results(meanings: Sequence[str]) -> dict[str, int]:
+    """Return the columns that a run added: the last ones of their names, where there are both `run` and `status`."""
+    if "run" not in meanings or "status" not in meanings:
+        return {}
+    return {name: at for at, name in enumerate(meanings) if name in RESULTS or name == BEYOND}
+
+
+def _refuse_missing(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
+    """Refuse a sheet without a needed column, without one that was confirmed, or with two that mean the same."""
+    if missing := [one for one in NEEDED if one not in used]:
+        message = f"{name} has no column {' or '.join(map(shown, missing))} in its {counted(len(header), 'column')}."
+        otherwise = (
+            "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
+        )
+        raise ColumnsRefused("missing_column", message, name, propose(header, missing), otherwise)
+    keys = set(map(key, header))
+    for written, meant in mapping.columns.items():
+        if key(written) not in keys and mapping.named[key(written)] not in (*used, NOTE):
+            message = f"{name} has no column {shown(written)}, which its mapping says is {shown(meant)}."
+            raise InputRefused("mapping_changed", message, "Add it; or take its line out of the mapping.")
+    if SELECTIONS in used and any(one.startswith(OPTION) for one in used):
+        message = f"{name} has both `selections` and `option:` columns, which mean the same."
+        raise InputRefused("conflicting_columns", message, "Keep one of them.")

@@ -1,0 +1,48 @@
+"""A page of a run's patterns, without scripts: one card a pattern, with the rows that share it."""
+
+from collections.abc import Iterator
+from html import escape
+
+import pandas as pd
+
+from patternmill.text import counted
+
+_MOST = 2000
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Patterns</title>
+<style>
+body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #f6f5f3 }}
+main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
+article {{ background: #fff; border: 1px solid #ddd; border-radius: 6px; padding: 1rem; overflow-wrap: anywhere }}
+h2 {{ font-size: 1rem; margin: 0 0 .5rem; white-space: pre-wrap }}
+p {{ color: #666; margin: 0 0 .5rem }} ul {{ margin: 0; padding-left: 1.2rem }}
+</style>
+<h1>{title}</h1>
+<main>
+{cards}
+</main>
+</html>
+"""
+
+
+def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
+    """Return the page of the rows that have a pattern. Both frames are indexed by row number."""
+    made = rows[["sku", "prompt", "category"]].join(results, how="inner")
+    made = made[made["pattern_id"].ne("")]
+    patterns = made["pattern_id"].unique()
+    made = made[made["pattern_id"].isin(patterns[:_MOST])]
+    lines: dict[str, list[tuple[str, ...]]] = {}
+    for pattern, *line in made[
+        ["pattern_id", "prompt", "sku", "category", "status", "product_id"]
+    ].to_numpy():
+        lines.setdefault(pattern, []).append(tuple(line))
+    title = counted(len(patterns), "pattern")
+    if len(patterns) > _MOST:
+        title += f", of which this page has the first {_MOST:,}"
+    return _PAGE.format(title=title, cards="\n".join(_cards(lines)))
+
+
+def _cards(patterns: dict[str, list[tuple[str, ...]]]) -> Iterator[str]:
+    for pattern, lines in patterns.items():
+        rows = "".join(f"<li>{escape(' · '.join(filter(None, line[1:])))}</li>" for line in lines)
+        yield f"<article><h2>{escape(lines[0][0])}</h2><p>{escape(pattern)} · no picture</p><ul>{rows}</ul></article>"

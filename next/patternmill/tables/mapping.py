@@ -1,0 +1,183 @@
+"""`NAME.mapping.toml` beside a sheet: what its columns and words mean, and how it is read."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from patternmill.errors import InputRefused
+from patternmill.files import write_whole
+from patternmill.text import UNSAFE, key, nearest
+
+NEEDED = ("sku", "prompt", "category")
+OPTION, SELECTIONS, NOTE = "option:", "selections", "note"
+#: The columns that results add to the sheet's own, and the one for cells that a row had beyond its header.
+RESULTS = ("status", "product_id", "pattern_id", "error_code", "error", "run")
+BEYOND = "surplus"
+#: Columns of a catalog, by the keys of their names.
+_OURS = {key(name): name for name in (*NEEDED, SELECTIONS, NOTE, *RESULTS, BEYOND)} | {
+    "category id": "category"
+}
+#: What other programs call a column. It is proposed to a person, never taken.
+_OFTEN = {
+    "sku": ("article number", "artikelnummer", "artikel nr", "art nr", "art.-nr.", "artikel", "item number",
+            "item no", "variant sku", "product code", "référence", "referencia", "codice", "code", "id"),
+    "prompt": ("prompt text", "description", "title", "motif", "motiv", "design", "pattern", "beschreibung",
+               "muster", "descripción", "descrizione"),
+    "category": ("product type", "type", "produktart", "produkttyp", "kategorie", "warengruppe", "catégorie",
+                 "categoría", "categoria", "product"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A line of a mapping that a person may confirm: what a column or a word of the sheet was probably meant as."""
+
+    kind: Literal["column", "value"]
+    written: str
+    meant: str
+
+    @property
+    def line(self) -> str:
+        """Return the line as it is pasted into a mapping file."""
+        return f"{_quoted(self.written)} = {_quoted(self.meant)}"
+
+
+class ColumnsRefused(InputRefused):
+    """Columns of the sheet are not known, and a person can say what they are."""
+
+    def __init__(
+        self, code: str, message: str, sheet: str, proposals: Sequence[Proposal], otherwise: str
+    ) -> None:
+        lines = "".join(f"\n  {one.line}" for one in proposals)
+        place = f"{Path(sheet).stem}.mapping.toml beside it"
+        paste = f"Rename the columns; or write into {place}, if that is what they are:\n  [columns]{lines}"
+        super().__init__(code, message, paste if lines else otherwise)
+        self.proposals = tuple(proposals)
+
+
+def _is_meaning(text: str) -> str:
+    prefix, colon, rest = text.partition(":")
+    if meaning(text) in (*NEEDED, SELECTIONS, NOTE, OPTION) or (
+        colon and key(prefix) == "option" and rest.strip()
+    ):
+        return text
+    raise ValueError(
+        f"{text!r} is no column of a catalog; write sku, prompt, category, option:NAME, option or note"
+    )
+
+
+def meaning(header: str) -> str:
+    """Return the catalog's name of a column, or the header's key where it is none of them."""
+    header = UNSAFE.sub("", header)
+    prefix, colon, rest = header.partition(":")
+    name = key(prefix)
+    if name == "option":
+        return OPTION + key(rest)
+    return NOTE if colon and name == NOTE else _OURS.get(key(header), key(header))
+
+
+class Reading(BaseModel):
+    """How a sheet is read; what is left out is seen from the sheet itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    encoding: str | None = None
+    delimiter: Annotated[str | None, Field(pattern=r'^[^"\r\n]$')] = None
+    worksheet: str | None = None
+    header: Annotated[int | None, Field(ge=1)] = None
+
+
+class SheetMapping(BaseModel):
+    """What a person said about the sheets of one name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: Header -> `sku`, `prompt`, `category`, `option:NAME`, `option` (named by its values), `selections` or `note`.
+    columns: dict[str, Annotated[str, AfterValidator(_is_meaning)]] = {}
+    #: Word of the sheet -> category or value of the offer.
+    values: dict[str, str] = {}
+    reading: Reading = Reading()
+
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """Return what each word means, by the word's key."""
+        return {key(text): meant for text, meant in self.values.items()}
+
+    @cached_property
+    def named(self) -> Mapping[str, str]:
+        """Return what each column means, by its header's key."""
+        return {key(header): meaning(meant) for header, meant in self.columns.items()}
+
+    def meaning(self, header: str) -> str:
+        """Return the catalog's name of a column, by this mapping or by its own name."""
+        return self.named.get(key(header)) or meaning(header)
+
+    def score(self, cells: Sequence[str]) -> tuple[bool, int, int]:
+        """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
+        names = set(map(self.meaning, cells))
+        known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
+        likely = sum(not names.isdisjoint((name, *often)) for name, often in _OFTEN.items())
+        return names >= set(NEEDED), known, likely
+
+    def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
+        """Return the mapping with lines that a person confirmed."""
+        confirmed = list(confirmed)
+        columns = {one.written: one.meant for one in confirmed if one.kind == "column"}
+        values = {one.written: one.meant for one in confirmed if one.kind == "value"}
+        added = {"columns": self.columns | columns, "values": self.values | values, "reading": self.reading}
+        return SheetMapping.model_validate(added)
+
+
+def propose(header: Sequence[str], missing: Sequence[str]) -> list[Proposal]:
+    """Return which headers the missing columns may be, as far as their names tell."""
+    by_key, found = {key(cell): cell.strip() for cell in header if cell.strip()}, list[Proposal]()
+    for name in missing:
+        near = next((by_key[often] for often in _OFTEN[name] if often in by_key), None)
+        if likely := near or nearest(name, by_key.values()):
+            found.append(Proposal("column", likely, name))
+    return found
+
+
+def mapping_path(sheet: Path, given: Path | None = None) -> Path:
+    """Return the mapping file of a sheet: the given one, or the one beside it."""
+    return given or sheet.with_name(f"{sheet.stem}.mapping.toml")
+
+
+def read_mapping(sheet: Path, given: Path | None = None) -> SheetMapping:
+    """Return the mapping of a sheet; an empty one where there is no file. Raises InputRefused."""
+    path = mapping_path(sheet, given)
+    if not given and not path.is_file():
+        return SheetMapping()
+    try:
+        return SheetMapping.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+    except (ValueError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+    raise InputRefused("wrong_mapping", f"{path} cannot be used: {reason}.", "Correct it.")
+
+
+def write_mapping(path: Path, mapping: SheetMapping) -> None:
+    """Add to a mapping file what it does not say yet; its other lines stay as they are. Raises InputRefused."""
+    text = path.read_text("utf-8-sig") if path.is_file() else ""
+    there = tomllib.loads(text)
+    for section, wanted in (("columns", mapping.columns), ("values", mapping.values)):
+        lines = [f"{_quoted(a)} = {_quoted(b)}" for a, b in wanted.items() if a not in there.get(section, {})]
+        head, mark, tail = f"\n{text}".partition(f"\n[{section}]")
+        if lines and mark:
+            rest, _, below = tail.partition("\n")
+            text = "\n".join([f"{head[1:]}{mark}{rest}" if head else f"{mark[1:]}{rest}", *lines, below])
+        elif lines:
+            text = "\n".join([*([text.rstrip("\n"), ""] if text else []), f"[{section}]", *lines, ""])
+    write_whole(path, text.encode())
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,176 @@
+"""The files of a run and of a catalog: a sheet's rows in their order, each with what became of it."""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from patternmill.files import write_whole
+from patternmill.states import CatalogRow, Status
+from patternmill.tables.gallery import gallery
+from patternmill.tables.mapping import BEYOND, RESULTS
+from patternmill.tables.sheet import SURPLUS
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
+
+#: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
+_FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
+_NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
+_PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a row; the names are those of the columns."""
+
+    status: str = Status.NOT_STARTED
+    product_id: str = ""
+    pattern_id: str = ""
+    error_code: str = ""
+    error: str = ""
+
+
+def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str) -> pd.DataFrame:
+    """Return every row of the sheet under its own header, with its result beside it.
+
+    A refused row without a result is told of its first fault, and of the others behind it.
+    """
+    header, carried = checked.columns.header, list(checked.columns.carried)
+    rows = checked.sheet.rows[carried].fillna("").set_axis(range(len(carried)), axis=1)
+    titles = [header[at] for at in carried]
+    if (beyond := checked.sheet.rows[SURPLUS]).notna().any():
+        rows, titles = rows.assign(beyond=beyond.fillna("")), [*titles, BEYOND]
+    refused = _refusals(checked.problems)
+    became = [results.get(row) or refused.get(row) or Result() for row in rows.index.tolist()]
+    columns = {name: [getattr(one, name) for one in became] for name in RESULTS[:-1]}
+    added = pd.DataFrame(columns, rows.index, dtype="str").assign(run=run_id)
+    # By position: a sheet may have several columns of one name.
+    return pd.concat([rows, added], axis=1).set_axis([*titles, *RESULTS], axis=1)
+
+
+def _refusals(problems: pd.DataFrame) -> dict[int, Result]:
+    faults: dict[int, list[str]] = {}
+    codes: dict[int, str] = {}
+    lines = zip(problems["row"], problems["code"], problems["message"], problems["remedy"], strict=True)
+    for row, code, message, remedy in lines:
+        faults.setdefault(row, []).append(f"{message}; {remedy}" if remedy else message)
+        codes.setdefault(row, code)
+    return {
+        row: Result(Status.REFUSED, "", "", codes[row], ". ".join(those)) for row, those in faults.items()
+    }
+
+
+def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: Mapping[str, Any]) -> None:
+    """Write results and failures, the gallery and, last, manifest.json with their counts and checksums."""
+    out.mkdir(parents=True, exist_ok=True)
+    status = frame.iloc[:, -len(RESULTS)]
+    digests: dict[str, str] = {}
+    for name, content in _files(frame, checked, frame[status.isin(_NEEDS_A_PERSON)]):
+        write_whole(out / name, content)
+        digests[name] = hashlib.sha256(content).hexdigest()
+    counts = {str(name): int(count) for name, count in status.value_counts().items()}
+    whole = {"schema": _SCHEMA, **manifest, "rows": len(frame), "counts": counts, "files": digests}
+    write_whole(out / "manifest.json", json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _files(frame: pd.DataFrame, checked: "Checked", failures: pd.DataFrame) -> Iterator[tuple[str, bytes]]:
+    yield "results.csv", _csv(frame, checked.sheet.delimiter)
+    yield "failures.csv", _csv(failures, checked.sheet.delimiter)
+    if checked.sheet.is_workbook:
+        yield "failures.xlsx", _xlsx(failures)
+    yield "results.jsonl", "".join(_json_lines(frame)).encode("utf-8", "replace")
+    yield "gallery.html", gallery(checked.rows, frame.iloc[:, -len(RESULTS) :]).encode()
+
+
+def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield rows as they are; columns without a name of their own are numbered."""
+    names: list[str] = []
+    for at, name in enumerate(frame.columns, 1):
+        names.append(name if name and name not in names else f"{name or 'column'} ({at})")
+    columns = (frame.iloc[:, at].to_numpy(dtype=object) for at in range(len(names)))
+    for cells in zip(*columns, strict=True):
+        yield json.dumps(dict(zip(names, cells, strict=True)), ensure_ascii=False) + "\n"
+
+
+def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
+    """Write what a catalog's rows are now: catalog.csv, its products; and sheet.csv, which can be imported again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    current = sorted((row for row in rows if row.retired is None), key=lambda row: row.position)
+    products = [_product(row) for row in current if row.has_product_id]
+    write_whole(folder / "catalog.csv", _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ","))
+    write_whole(folder / "sheet.csv", _csv(_whole_sheet(current), ","))
+
+
+def _product(row: CatalogRow) -> list[str]:
+    """Return the product that a row has. What it was made of is known only where the row wants no other."""
+    content = json.loads(row.content) if row.content and row.wants == row.has else {}
+    selections = json.dumps(content["selections"], ensure_ascii=False) if content else ""
+    made_of = [content.get("prompt", ""), content.get("category", ""), selections]
+    return [row.sku, row.has_product_id, row.has_pattern_id, *made_of]
+
+
+def _whole_sheet(rows: Sequence[CatalogRow]) -> pd.DataFrame:
+    from patternmill.tables.kept import kept_table
+
+    header, cells = kept_table(rows)
+    titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
+    added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id, row.code,
+              row.message, row.run) for row in rows]  # fmt: skip
+    ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
+    frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
+    return frame.set_axis([*titles, *RESULTS], axis=1)
+
+
+def _csv(frame: pd.DataFrame, delimiter: str) -> bytes:
+    # By position, because names may be double; a lone CR is quoted only where lines end with one.
+    cells = frame.set_axis(range(frame.shape[1]), axis=1).astype("str").fillna("")
+    cells = cells.apply(defused).set_axis([_defused(str(name)) for name in frame.columns], axis=1)
+    text = cells.to_csv(index=False, sep=delimiter, lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL)
+    return b"\xef\xbb\xbf" + text.encode("utf-8", "replace")
+
+
+def _defused(text: str) -> str:
+    return str(defused(pd.Series([text], dtype="str")).iloc[0])
+
+
+def defused(cells: pd.Series) -> pd.Series:
+    """Return cells of which a spreadsheet runs none as a formula."""
+    return cells.where(~cells.str.match(_FORMULA).astype(bool), "'" + cells) if len(cells) else cells
+
+
+def restored(cells: pd.Series) -> pd.Series:
+    """Return cells as they were before `defused`."""
+    is_defused = cells.str.match(f"'{_FORMULA}").fillna(False).astype(bool)
+    return cells.where(~is_defused, cells.str[1:]) if is_defused.any() else cells
+
+
+def _xlsx(frame: pd.DataFrame) -> bytes:
+    """Return a workbook whose cells are all texts, whatever they begin with."""
+    from io import BytesIO
+
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("failures")
+
+    def texts(row: Iterable[Any]) -> Iterator[Any]:
+        for text in row:
+            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", str(text))[:32_767])
+            cell.data_type, cell.number_format = "s", "@"
+            yield cell
+
+    sheet.append(texts(frame.columns))
+    for row in frame.itertuples(index=False, name=None):
+        sheet.append(texts(row))
+    content = BytesIO()
+    book.save(content)
+    return content.getvalue()
