@@ -1,5 +1,6 @@
 """The embedded studio of a home, which its commands share as they share a Prefect server."""
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
-from patternmill.settings import PREFIX, STUDIO
+from patternmill.settings import PREFIX, STUDIO, Settings
 from tasks.shared import Launch, Shared, environment, shared_process
 
 _STARTUP = 60.0
@@ -25,6 +26,21 @@ def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[
         settings = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO}
         with environment({f"{PREFIX}{name}": text for name, text in settings.items()}):
             yield address
+
+
+def is_meant(settings: Settings) -> bool:
+    """Return whether the embedded studio is asked: by name, or as no service was ever configured in this home."""
+    from patternmill.ledger.database import Database
+
+    if settings.studio_url or settings.environment:
+        return settings.environment == STUDIO and not settings.studio_url
+    if not settings.ledger_url and not Path(settings.ledger_address).exists():
+        return True  # nothing is made by looking
+    database = Database(settings.ledger_address)
+    try:
+        return not database.read("SELECT name FROM environments WHERE name <> :studio", studio=STUDIO)
+    finally:
+        asyncio.run(database.close())
 
 
 def _launch(folder: Path, pace: str) -> Callable[[int], Launch]:

@@ -1,14 +1,16 @@
-"""Closes on the screen what killed processes left open there."""
+"""Closes on the screen what killed processes left open there, and questions that nobody has to answer any more."""
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from prefect import State, get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
-from prefect.states import Crashed
+from prefect.states import Cancelled, Crashed
 
 #: The next run goes on with what is left after so many seconds.
 _PATIENCE = 15.0
@@ -16,6 +18,7 @@ _OPEN = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
 _DIED = (
     "The process that ran this is gone. What it had bought is in the ledger, and later runs go on with it."
 )
+_SETTLED = "Another run of the catalog has begun or asks since: this plan is no longer the newest."
 _log = logging.getLogger(__name__)
 
 
@@ -25,7 +28,7 @@ def catalog_tag(environment: str, catalog: str) -> str:
 
 
 async def end_dead_runs(environment: str, catalog: str) -> None:
-    """End the open runs of a catalog that began before this flow run, with their task runs.
+    """End the open runs of a catalog that began before this flow run, with their task runs, and its open questions.
 
     Call it only with the catalog's lease held: none of them can be alive then. A server that does not answer
     stops nothing.
@@ -42,6 +45,7 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
     try:
         async with asyncio.timeout(_PATIENCE), get_client() as client:
             await _end(client, earlier, Crashed(message=_DIED))
+            await end_questions(client, await open_questions(client, environment, catalog))
     except Exception as error:  # whatever the client raises
         _log.info("Runs of dead processes stay open on the screen: %r", error)
 
@@ -57,3 +61,22 @@ async def _end(client: PrefectClient, earlier: dict[str, Any], state: State[Any]
     dead = FlowRunFilter.model_validate(earlier | {"state": _OPEN})
     for flow_run in await client.read_flow_runs(flow_run_filter=dead):
         await client.set_flow_run_state(flow_run.id, state, force=True)
+
+
+async def open_questions(client: PrefectClient, environment: str, catalog: str) -> list[FlowRun]:
+    """Return the flow runs of a catalog that wait for the answer to a form, without this one."""
+    context = FlowRunContext.get()
+    mine = [context.flow_run.id] if context and context.flow_run else []
+    waiting = {
+        "tags": {"all_": [catalog_tag(environment, catalog)]},
+        "id": {"not_any_": mine},
+        "state": {"type": {"any_": ["PAUSED"]}},
+    }
+    runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(waiting))
+    return [run for run in runs if run.state and run.state.state_details.run_input_keyset]
+
+
+async def end_questions(client: PrefectClient, waiting: Iterable[FlowRun]) -> None:
+    """End flow runs whose question need not be answered any more."""
+    for flow_run in waiting:
+        await client.set_flow_run_state(flow_run.id, Cancelled(message=_SETTLED), force=True)

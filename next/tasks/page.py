@@ -7,12 +7,13 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, Protocol
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.context import FlowRunContext
 
+from patternmill.request import End, Failure, Summary
 from patternmill.text import counted, shown
 
 _EVERY, _PATIENCE = 5.0, 10.0
@@ -30,21 +31,6 @@ class Making(Protocol):
     def work(self) -> int: ...
     @property
     def made(self) -> int: ...
-
-
-class FailedRow(Protocol):
-    """A row that a person has to look at."""
-
-    @property
-    def row(self) -> int: ...
-    @property
-    def sku(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def code(self) -> str: ...
-    @property
-    def error(self) -> str: ...
 
 
 @contextlib.asynccontextmanager
@@ -81,25 +67,29 @@ def _progress(run: Making) -> str:
     return f"{run.made:,} of {counted(run.work, 'item')} made."
 
 
-async def show_end(message: str, facts: Mapping[str, str], failures: Sequence[FailedRow]) -> None:
-    """Show how a run ended: its message, facts by name, and the first rows that a person has to look at."""
+async def show_end(end: End) -> None:
+    """Show how a run ended, with the first rows that a person has to look at."""
     if flow_run_id := _flow_run_id():
-        text = "\n\n".join(filter(None, (markdown(message), _facts(facts), _table(failures))))
+        text = "\n\n".join(filter(None, (markdown(end.message), _facts(end.summary), _table(end.failures))))
         key = f"run-{flow_run_id}-summary"
-        await _if_possible(acreate_markdown_artifact(text, key=key, description=markdown(message)))
+        await _if_possible(acreate_markdown_artifact(text, key=key, description=markdown(end.message)))
 
 
-def _facts(facts: Mapping[str, str]) -> str:
-    return "\n".join(f"- {name}: {markdown(text)}" for name, text in facts.items() if text)
+def _facts(summary: Summary) -> str:
+    spent = f"{summary.spent} {summary.currency}".strip()
+    facts = {"Run": summary.run, "Catalog": summary.catalog, "Environment": summary.environment}
+    facts |= {"Spent": spent, "Results": summary.folder}
+    facts |= {f"{counted(cause.rows, 'row')}, {cause.code}": cause.message for cause in summary.causes}
+    return "\n".join(f"- {markdown(name)}: {markdown(text)}" for name, text in facts.items() if text)
 
 
-def _table(failures: Sequence[FailedRow]) -> str:
+def _table(failures: Sequence[Failure]) -> str:
     if not failures:
         return ""
     head = f"The first {_MOST_ROWS} of {len(failures):,} rows" if len(failures) > _MOST_ROWS else "Rows"
     cells = [(str(one.row), one.sku, one.status, one.code, one.error) for one in failures[:_MOST_ROWS]]
     lines = ["| row | sku | status | code | reason |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join(markdown(text) for text in line)} |" for line in cells]
+    lines += [f"| {' | '.join(map(markdown, line))} |" for line in cells]
     return f"{head} that need a person:\n\n" + "\n".join(lines)
 
 

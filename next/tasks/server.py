@@ -27,12 +27,12 @@ _CLIENT = {
 
 @dataclass(frozen=True)
 class Server:
-    """A Prefect server: its API's address, the one for people, whether it answers, and whether we have started it."""
+    """A Prefect server: its API's address, the one for people, whether it answers, and whether it is the home's."""
 
     address: str
     ui: str
     answers: bool
-    is_new: bool = False
+    is_shared: bool = False
 
     async def settled(self, flow_run_id: UUID | str) -> bool:
         """Wait, for some seconds at most, until the server has all of an ended flow run; return whether it has."""
@@ -90,7 +90,7 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
             used.enter_context(
                 _settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(shared.folder.resolve())})
             )
-            yield Server(address, shared.address, await _ready(shared, say), shared.is_new)
+            yield Server(address, shared.address, await _ready(shared, say), is_shared=True)
 
 
 def _direct() -> dict[str, str]:

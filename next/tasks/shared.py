@@ -38,11 +38,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Shared:
-    """The process in a folder, in use. `is_new`: this user has started it."""
+    """The process in a folder, in use."""
 
     folder: Path
     port: int
-    is_new: bool
 
     @property
     def address(self) -> str:
@@ -70,7 +69,7 @@ def shared_process(folder: Path, launch: Callable[[int], Launch], port: int = 0)
                 raise TimeoutError(f"the earlier process of {folder} does not end")
             if _locked(alive, fcntl.LOCK_EX):
                 child = _start(folder, launch, port, alive)
-        shared = Shared(folder, int((folder / "port").read_text()), child is not None)
+        shared = Shared(folder, int((folder / "port").read_text()))
         try:
             yield shared
         finally:

@@ -1,0 +1,143 @@
+"""The deployments on a Prefect server: registered as prefect.yaml has them, but for what people set there."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect import Flow, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate
+from prefect.client.schemas.filters import FlowFilter, WorkPoolFilter
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.flows import load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+from pydantic import ValidationError
+
+from patternmill.errors import PatternmillError
+
+POOL = "patternmill"
+_ROOT = Path(__file__).resolve().parent.parent
+#: The name of the one schedule that `--cron` sets; others are people's.
+_SLUG = "refresh"
+
+
+async def register_deployments(environment: str) -> list[str]:
+    """Register the work pool and the deployments for runs in this folder, and return their names.
+
+    What people set on the server stays: parameters, schedules, pauses, limits and tags.
+    """
+    async with get_client() as client:
+        await _register_pool(client)
+        for name, entry in _entries().items():
+            flow = _flow(entry["entrypoint"])
+            registered = await _registered(client, flow.name)
+            for deployment in registered.values():  # those of schedules too
+                await _renew(client, deployment, entry, environment)
+            if name not in registered:
+                await _create(client, name, entry, environment, {"environment": environment})
+        return list(_entries())
+
+
+async def schedule_refresh(file: str, catalog: str, environment: str, cron: str) -> str:
+    """Refresh a catalog by a schedule, in this folder: sets the one that this made before, and keeps all others.
+
+    Returns what a person is told. Raises PatternmillError for a schedule that cannot be read.
+    """
+    try:
+        schedule = CronSchedule(cron=cron, timezone="UTC")
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
+        raise PatternmillError(
+            "wrong_option", f"The schedule {cron!r} cannot be read: {why}.", remedy
+        ) from None
+    entry, name = _entries()["catalog-refresh"], f"{catalog} ({environment})"
+    parameters = {"file": file, "catalog": catalog, "environment": environment}
+    async with get_client() as client:
+        await _register_pool(client)
+        if before := (await _registered(client, _flow(entry["entrypoint"]).name)).get(name):
+            await _renew(client, before, entry, environment)
+            update = DeploymentUpdate(parameters=before.parameters | parameters)
+            await client.update_deployment(before.id, update)
+            deployment_id = before.id
+        else:
+            deployment_id = await _create(client, name, entry, environment, parameters)
+        mine = [one for one in before.schedules if one.slug == _SLUG] if before else []
+        if mine:
+            await client.update_deployment_schedule(deployment_id, mine[0].id, schedule=schedule, active=True)
+        else:
+            new = DeploymentScheduleCreate(schedule=schedule, slug=_SLUG)
+            await client.create_deployment_schedules(deployment_id, [new])
+    return f"Catalog {name} is refreshed at `{cron}` (UTC), wherever `patternmill up` runs on this Prefect server."
+
+
+def _entries() -> dict[str, dict[str, Any]]:
+    text = (_ROOT / "deployments" / "prefect.yaml").read_text("utf-8")
+    return {entry["name"]: entry for entry in yaml.safe_load(text)["deployments"]}
+
+
+@functools.cache
+def _flow(entrypoint: str) -> Flow[..., Any]:
+    return load_flow_from_entrypoint(str(_ROOT / entrypoint), use_placeholder_flow=False)
+
+
+async def _registered(client: PrefectClient, flow: str) -> dict[str, DeploymentResponse]:
+    """Return a flow's deployments in our pool by their names."""
+    found = await client.read_deployments(
+        flow_filter=FlowFilter.model_validate({"name": {"any_": [flow]}}),
+        work_pool_filter=WorkPoolFilter.model_validate({"name": {"any_": [POOL]}}),
+    )
+    return {deployment.name: deployment for deployment in found}
+
+
+def _code(entry: dict[str, Any], environments: set[str]) -> dict[str, Any]:
+    """Return what a deployment has of the code: where it is, and the form of its parameters."""
+    form = parameter_schema(_flow(entry["entrypoint"])).model_dump(exclude_unset=True)
+    about = form["properties"]["environment"]
+    kept = {name: about[name] for name in ("title", "description", "position") if name in about}
+    form["properties"]["environment"] = {**kept, "type": "string", "enum": sorted(environments)}
+    folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(Path.cwd())}}
+    return {
+        "entrypoint": str(_ROOT / entry["entrypoint"]),
+        "pull_steps": [folder],
+        "parameter_openapi_schema": form,
+    }
+
+
+async def _create(
+    client: PrefectClient, name: str, entry: dict[str, Any], environment: str, parameters: dict[str, Any]
+) -> Any:
+    flow_id = await client.create_flow_from_name(_flow(entry["entrypoint"]).name)
+    return await client.create_deployment(
+        flow_id,
+        name,
+        parameters=parameters,
+        description=entry["description"],
+        tags=entry["tags"],
+        enforce_parameter_schema=True,
+        work_pool_name=POOL,
+        **_code(entry, {environment}),
+    )
+
+
+async def _renew(
+    client: PrefectClient, deployment: DeploymentResponse, entry: dict[str, Any], environment: str
+) -> None:
+    """Renew what a deployment has of the code. Other environments that workers have registered stay choices."""
+    form = deployment.parameter_openapi_schema or {}
+    offered = set(form.get("properties", {}).get("environment", {}).get("enum", ()))
+    environments = offered | {deployment.parameters.get("environment") or environment, environment}
+    await client.update_deployment(deployment.id, DeploymentUpdate(**_code(entry, environments)))
+
+
+async def _register_pool(client: PrefectClient) -> None:
+    from prefect.workers.process import ProcessWorker
+
+    template = ProcessWorker.get_default_base_job_template()
+    try:
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+    except ObjectAlreadyExists:
+        return
