@@ -1,0 +1,291 @@
+"""The verbs that make things: each plans first, without a server and without writing, asks, and then begins."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from pydantic import ValidationError
+
+from cli.questions import asked_about_items, checked_with_questions
+from cli.studio import embedded_studio, is_meant
+from patternmill.errors import PatternmillError
+from patternmill.request import End, Request, Summary, end_of
+from patternmill.settings import PREFIX, STUDIO, read_settings
+from patternmill.states import Outcome
+
+if TYPE_CHECKING:
+    from tasks.server import Server
+
+_PATH = click.Path(path_type=Path)
+_SHEET = (
+    click.argument("file", type=_PATH),
+    click.option(
+        "--mapping", type=_PATH, help="What columns and words mean. Default: NAME.mapping.toml beside FILE."
+    ),
+)
+_ENVIRONMENT = click.option(
+    "--environment", help="The environment; `studio` is the embedded one, which is free."
+)
+_YES = click.option("--yes", is_flag=True, help="Do not ask about the number of items.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
+_BUYING = (
+    click.option("--catalog", help="The catalog. Default: named after the file, or by its column `run`."),
+    _ENVIRONMENT,
+    click.option("--out", type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
+    click.option(
+        "--max-items", type=click.IntRange(0), help="The most patterns and products that are bought."
+    ),
+    click.option("--budget", help="The most that is spent, such as 500.00."),
+    click.option("--change", type=click.IntRange(0), help="How many products may be replaced."),
+    click.option("--retire", type=click.IntRange(0), help="How many rows that are gone may be retired."),
+    click.option(
+        "--rename", type=click.IntRange(0), help="How many rows that look renamed are bought again."
+    ),
+    click.option(
+        "--plan-only", is_flag=True, help="Show what would be made, why, and what it costs. Buys nothing."
+    ),
+    click.option(
+        "--confirm", type=click.Choice(["ledger"]), help="Go on with a ledger that results know more than."
+    ),
+    _YES,
+    _JSON,
+)
+
+
+def _with(*options: Any) -> Callable[[Any], Any]:
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.command()
+@_with(*_SHEET, _ENVIRONMENT, _YES, _JSON)
+def check(file: Path, mapping: Path | None, environment: str | None, yes: bool, as_json: bool) -> int:
+    """Check every row of FILE, name every mistake, and ask what unknown columns mean. Spends nothing.
+
+    Exits with 3 where rows are refused.
+    """
+    from patternmill.run import open_run
+
+    async def checked() -> int:
+        async with open_run(Request(file=file, mapping=mapping, environment=environment)) as run:
+            found = await checked_with_questions(run)
+            from patternmill.tables.checks import report_json, report_lines
+
+            click.echo(
+                json.dumps(report_json(found), indent=2) if as_json else "\n".join(report_lines(found))
+            )
+            return 3 if found.refused else 0
+
+    with service(environment, silent=True):
+        return asyncio.run(checked())
+
+
+@click.command()
+@click.argument("category", nargs=-1)
+@_with(_ENVIRONMENT)
+def offer(category: tuple[str, ...], environment: str | None) -> int:
+    """Show the categories that can be made, or those that are named, with their options. Spends nothing."""
+    from patternmill.offer import offer_lines, read_offer
+    from patternmill.run import open_run
+
+    async def read() -> None:
+        async with open_run(Request(environment=environment)) as run:
+            found = await read_offer(run.client.read, lambda name: None, category or None)
+            click.echo("\n".join(offer_lines(found, category)))
+
+    with service(environment, silent=True):
+        asyncio.run(read())
+    return 0
+
+
+@click.command("import")
+@_with(*_SHEET, *_BUYING)
+def import_(**options: Any) -> int:
+    """Turn the rows of FILE into products. Run it again, after whatever: nothing is bought twice."""
+    return _buy("import", **options)
+
+
+@click.command()
+@_with(*_SHEET, *_BUYING)
+@click.option("--cron", help='Do not run now but by this schedule (UTC): "0 5 * * *".')
+def refresh(cron: str | None, **options: Any) -> int:
+    """Make what was added to FILE, the whole catalog, or changed in it; retire what is gone from it."""
+    if cron is None:
+        return _buy("refresh", **options)
+    return asyncio.run(_schedule(cron, **options))
+
+
+@click.command()
+@click.argument("catalog")
+@click.option("--sku", multiple=True, help="Only this sku; can be given several times.")
+@click.option("--status", multiple=True, help="Only rows with this status, such as failed.")
+@click.option("--code", multiple=True, help="Only rows with this error code.")
+@_with(*_BUYING[1:])
+def retry(**options: Any) -> int:
+    """Make again what of CATALOG did not end well, with one more attempt for each row."""
+    return _buy("retry", **options)
+
+
+@contextlib.contextmanager
+def service(environment: str | None, *, silent: bool = False) -> Iterator[bool]:
+    """Have the settings name a service meanwhile: the embedded studio where it is meant. Yields whether it is."""
+    settings = read_settings()
+    if environment != STUDIO and not is_meant(settings):
+        yield False
+        return
+    if not silent:
+        click.echo("The embedded studio makes what is asked for: a trial, which costs nothing.", err=True)
+    with embedded_studio(settings.folder):
+        yield True
+
+
+def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options: Any) -> int:
+    """Plan, ask, carry out a request, and say what came of it."""
+    try:
+        request = Request(verb=verb, **options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PatternmillError(
+            "wrong_option", f"--{first['loc'][0]}: {first['msg']}.", "Correct it."
+        ) from None
+    with service(request.environment, silent=as_json) as is_trial:
+        end = asyncio.run(_carry_out(request, yes=yes, confirm=confirm, quiet=as_json))
+        if as_json:
+            click.echo(end.summary.model_dump_json(indent=2))
+        else:
+            click.echo(end.message, err=end.outcome in (Outcome.REFUSED, Outcome.SKIPPED_OVERLAP))
+            if is_trial and end.summary.run:
+                click.echo(
+                    f"Made by the embedded studio. For your own service set {PREFIX}STUDIO_URL and _API_KEY."
+                )
+    return end.outcome.exit_code
+
+
+async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet: bool) -> End:
+    """Plan without a server; begin the flow only where the service is to be asked about something."""
+    from patternmill.agreement import agree, open_questions, plan_lines
+    from patternmill.fanout import UNSHOWN
+    from patternmill.mark import write_marks
+    from patternmill.pipeline import carry_out
+    from patternmill.run import open_run, plan_run, stops
+
+    stops.is_command = True
+    about = {"catalog": request.catalog or ""}
+    try:
+        async with open_run(request) as run:
+            checked = await checked_with_questions(run)
+            plan = plan_run(run, checked)
+            about |= {"catalog": run.catalog, "environment": run.settings.service}
+            if not quiet:
+                from patternmill.tables.checks import report_lines
+
+                click.echo("\n".join([*report_lines(checked), *plan_lines(run, plan)]))
+            if confirm:
+                for folder in run.shelves:
+                    write_marks(folder, run.database, run.settings.service)
+            if request.plan_only:
+                summary = Summary(outcome=Outcome.COMPLETED, **about)
+                return End(Outcome.COMPLETED, "Nothing was bought: this was the plan only.", summary)
+            if agreed := asked_about_items(run, plan, list(open_questions(run, plan)), yes=yes):
+                run.request = request = request.model_copy(update=agreed)
+            await agree(run, plan, UNSHOWN)
+            home, service_name = run.settings.folder, run.settings.service
+    except PatternmillError as refusal:
+        return end_of(refusal, **about)
+    if not plan.work:
+        return await carry_out(request)
+    request = request.model_copy(update={"catalog": about["catalog"], "environment": service_name})
+    return await _with_prefect(request, home)
+
+
+async def _with_prefect(request: Request, home: Path) -> End:
+    """Run the flow in this process, shown by a server; without one, the same run unshown."""
+    from patternmill.pipeline import carry_out
+    from tasks.server import prefect_server
+
+    say = lambda text: click.echo(text, err=True)  # noqa: E731
+    try:
+        async with prefect_server(home, say) as server:
+            if server.answers:
+                say(f"In the Prefect UI: {server.ui}/runs")
+                return await _shown(request, server)
+            say(f"The Prefect server {server.address} does not answer: this run is not shown there.")
+            return await carry_out(request)
+    except PatternmillError as refusal:
+        return end_of(refusal, catalog=request.catalog or "", environment=request.environment or "")
+
+
+async def _shown(request: Request, server: "Server") -> End:
+    """Return the end of a flow run, by the ledger where the server was lost meanwhile."""
+    import httpx
+    from prefect.exceptions import PrefectException
+
+    from flows import FLOWS
+
+    flow, started = FLOWS[request.verb], time.time()
+    asked = request.model_dump(mode="json", exclude_none=True)
+    try:
+        state = await flow(
+            **{name: asked[name] for name in flow.parameters.properties if name in asked}, return_state=True
+        )
+        end = _end_of_state(state)
+        is_settled = await server.settled(state.state_details.flow_run_id)
+    except (httpx.HTTPError, PrefectException, OSError) as lost:
+        end, is_settled = _end_on_record(request, started, lost), False
+    if not is_settled:
+        click.echo(
+            "The Prefect server did not get all of this run: what is said here and in the results is true.",
+            err=True,
+        )
+    return end
+
+
+def _end_of_state(state: Any) -> End:
+    """Return the end that the state of a flow run tells. Raises PatternmillError where a fault ended the flow."""
+    data = getattr(state.data, "summary", state.data)
+    if not isinstance(data, Summary):
+        raise PatternmillError("unexpected", f"The run ended {state.name}: {state.message}", "Report it.")
+    return End(data.outcome, state.message or "", data)
+
+
+def _end_on_record(request: Request, since: float, lost: Exception) -> End:
+    """Return the end of the run that the ledger knows."""
+    from patternmill.ledger.reports import last_run, open_ledger
+
+    with open_ledger() as (database, settings):
+        run = last_run(database, settings.service, request.catalog)
+    if run.started_at < since or not run.outcome:
+        raise PatternmillError(
+            "server_lost", f"The Prefect server was lost: {lost!r}.", "Run the same command again."
+        )
+    outcome = Outcome(run.outcome)
+    about = {"run": run.id, "catalog": run.catalog, "environment": settings.service, "folder": run.folder}
+    return End(outcome, run.message, Summary(outcome=outcome, **about))
+
+
+async def _schedule(cron: str, file: Path, catalog: str | None, environment: str | None, **_: Any) -> int:
+    from tasks.server import prefect_server
+
+    if not catalog:
+        raise PatternmillError(
+            "no_catalog", "A schedule needs the name of its catalog.", "Say it with --catalog."
+        )
+    settings = read_settings()
+    async with prefect_server(settings.folder, lambda text: click.echo(text, err=True)) as server:
+        if not server.answers:
+            raise PatternmillError(
+                "no_server", f"The Prefect server {server.address} does not answer.", "Start it."
+            )
+        from tasks.deployments import schedule_refresh
+
+        click.echo(await schedule_refresh(str(file), catalog, environment or settings.service, cron))
+    return 0

@@ -1,0 +1,161 @@
+"""The end of a run: its results, and what a person and a program are told."""
+
+import importlib.metadata
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from patternmill.files import point_at
+from patternmill.halt import Halt
+from patternmill.items import Stage
+from patternmill.ledger import catalogs, reports
+from patternmill.ledger.database import Database
+from patternmill.money import money
+from patternmill.plan import Plan
+from patternmill.records import skus_of
+from patternmill.request import Cause, End, Failure, Summary
+from patternmill.run import Run, mark
+from patternmill.states import CatalogRow, Outcome, Status
+from patternmill.text import counted
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
+    from patternmill.tables.results import Result
+
+_MOST_FAILURES = 200
+_NEEDS_A_PERSON = frozenset({Status.FAILED, Status.REFUSED, Status.HELD})
+
+
+async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
+    """Write the catalog's files and the results, give the lease back, and return how the run ended."""
+    assert run.lease and run.engine
+    results = _results(run, checked)
+    counts: dict[str, int] = {}
+    for result in results.values():
+        counts[result.status] = counts.get(result.status, 0) + 1
+    outcome = _outcome(run.halt, counts, run.left)
+    spent = reports.spent_by(run.database, run.lease.driver)
+    summary = Summary(
+        run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
+        counts={status: counts[status] for status in Status if status in counts}, folder=str(run.out),
+        spent=money(spent.spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
+    )  # fmt: skip
+    problem = _write(run, checked, results, summary)
+    if problem:
+        outcome = Outcome.FAILED
+        summary = summary.model_copy(update={"outcome": outcome})
+    message = "\n".join([*_told(run, summary), *([problem] if problem else _places(run))])
+    await run.lease.give_back(outcome, message)
+    mark(run)
+    return End(outcome, message, summary, tuple(_failures(checked, results)))
+
+
+def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
+    """Return what became of each row by its number, from the ledger alone."""
+    from patternmill.tables.results import Result
+
+    found = catalogs.row_states(run.database, run.settings.service, run.catalog)
+    results = {}
+    for number, key in zip(checked.sheet.rows.index, run.keys, strict=True):
+        row = found[key]
+        status, code, message = row.status, row.code, row.message
+        if status == Status.WAITING and code == "unanswered":
+            status = Status.IN_DOUBT  # nobody drives it any more
+        if row.refusal:
+            refusal = json.loads(row.refusal)
+            code, message = refusal["code"], f"{refusal['message']}; {refusal['remedy']}"
+        if status == Status.NOT_STARTED and run.halt.first_reason:
+            code, message = run.halt.first_reason.code, run.halt.first_reason.message
+        results[number] = Result(status, row.product_id, row.pattern_id, code, message)
+    return results
+
+
+def _outcome(halt: Halt, counts: Mapping[str, int], left: Sequence[str]) -> Outcome:
+    if reason := halt.first_reason:
+        return getattr(reason, "outcome", Outcome.FAILED)
+    return (
+        Outcome.COMPLETED
+        if not left and set(counts) <= {Status.SUCCEEDED}
+        else Outcome.COMPLETED_WITH_FAILURES
+    )
+
+
+def _causes(results: Any) -> list[Cause]:
+    """Return the most frequent reasons why rows have no product, with the words of the first row of each."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        if result.error:
+            found.setdefault(result.error_code, []).append(result.error)
+    ordered = sorted(found.items(), key=lambda cause: -len(cause[1]))
+    return [Cause(code=code, rows=len(words), message=words[0]) for code, words in ordered[:8]]
+
+
+def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summary: Summary) -> str:
+    """Write the results and the catalog's files; return what prevents it, or nothing."""
+    from patternmill.tables.results import results_frame, write_catalog, write_results
+
+    manifest = {
+        **summary.model_dump(mode="json"), "verb": run.request.verb, "ledger": run.database.identity,
+        "source": checked.sheet.name, "source_sha256": checked.sheet.sha256,
+        "ended_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "version": importlib.metadata.version("patternmill"),
+    }  # fmt: skip
+    try:
+        write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)
+        write_catalog(run.shelf, catalogs.catalog_rows(run.database, run.settings.service, run.catalog))
+        if run.out.parent == run.shelf:
+            point_at(run.shelf / "latest", run.out.name)
+    except OSError as error:
+        again = f"`patternmill results {run.catalog}` writes them again"
+        return f"The results cannot be written to {run.out}: {error.strerror}. {again}, as they are in the ledger."
+    return ""
+
+
+def _told(run: Run, summary: Summary) -> Iterator[str]:
+    """Yield what a person is told at the end of a run."""
+    counts = (f"{count:,} {status.replace('_', ' ')}" for status, count in summary.counts.items())
+    yield f"{summary.outcome}: {', '.join(counts)}"
+    made = reports.made_by(run.database, summary.run)
+    if named := [counted(made[stage], stage) for stage in Stage if stage in made]:
+        cost = f" for {summary.spent} {summary.currency}".rstrip() if summary.spent != "0.00" else ""
+        yield f"Made in this run: {' and '.join(named)}{cost}"
+    for cause in summary.causes[:5]:
+        yield f"  {cause.rows:,} {cause.code}: {cause.message}"
+    if reason := run.halt.first_reason:
+        yield f"{reason.message} {reason.remedy}"
+    yield from run.left
+
+
+def _places(run: Run) -> Iterator[str]:
+    yield f"Results: {run.out / 'results.csv'}"
+    if (run.out / "gallery.html").exists():
+        yield f"Gallery: {run.out / 'gallery.html'}"
+
+
+def _failures(checked: "Checked", results: "Mapping[int, Result]") -> Iterator[Failure]:
+    skus = skus_of(checked)
+    bad = [(number, result) for number, result in results.items() if result.status in _NEEDS_A_PERSON]
+    for number, result in bad[:_MOST_FAILURES]:
+        yield Failure(number, skus[number], result.status, result.error_code, result.error)
+
+
+def write_now(
+    database: Database, environment: str, catalog: str, out: Path, rows: Sequence[CatalogRow]
+) -> None:
+    """Write the files of a catalog as its rows are now, retired ones aside."""
+    from patternmill.tables.kept import kept_sheet
+    from patternmill.tables.results import Result, results_frame, write_results
+
+    checked = kept_sheet([row for row in rows if row.retired is None])
+    living = zip(checked.sheet.rows.index, (row for row in rows if row.retired is None), strict=True)
+    results = {
+        number: Result(row.status, row.product_id, row.pattern_id, row.code, row.message)
+        for number, row in living if not row.refusal
+    }  # fmt: skip
+    run = reports.last_run(database, environment, catalog)
+    manifest = {"run": run.id, "catalog": catalog, "environment": environment, "outcome": run.outcome}
+    write_results(
+        results_frame(checked, results, run.id), checked, out, {**manifest, "ledger": database.identity}
+    )

@@ -1,0 +1,198 @@
+"""Begins the rows of a plan, at most so many at once, and shares what several of them are built on."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from patternmill.engine import Engine
+from patternmill.errors import Halted, PatternmillError
+from patternmill.items import Item
+from patternmill.plan import BOUGHT, Action, Plan, Row, Step
+from patternmill.request import Agreement, Question
+from patternmill.states import Attempt, Outcome, State
+
+#: Up to so many items, each has a task run of its own; above, groups of at least so many rows have one each.
+MOST_TASK_RUNS, LEAST_ROWS = 500, 20
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Work:
+    """One item to make: its step, the service's ID of what it is built on, and the attempt that came of it.
+
+    No dataclass: Prefect walks through the fields of those among a task's parameters.
+    """
+
+    def __init__(self, engine: Engine, step: Step, parent_id: str | None, built_on: object) -> None:
+        self.engine, self.step, self.parent_id = engine, step, parent_id
+        #: What the maker returned for the item that this one is built on.
+        self.built_on = built_on
+        self.attempt: Attempt | None = None
+        self.is_begun = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.step.item.stage} {self.step.item.label}"
+
+    async def do(self) -> Attempt:
+        """Make the item. Whatever goes wrong halts the run; what was bought by then is in the ledger."""
+        self.is_begun = True
+        try:
+            self.attempt = await self.engine.make(self.step, self.parent_id)
+        except PatternmillError as reason:
+            self.engine.halt.set(reason)
+            raise
+        except Exception as error:
+            _log.exception("Unexpected error with %s", self.label)
+            self.engine.halt.set(
+                Halted(Outcome.FAILED, "unexpected", f"{self.label}: {error!r}.", "Report it.")
+            )
+            raise
+        return self.attempt
+
+
+class Group:
+    """Rows that one task run makes. They come as they have their turn; `None` is the last."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.coming: asyncio.Queue[Coroutine[Any, Any, Attempt | None] | None] = asyncio.Queue()
+        self.is_begun = False
+
+    async def do(self) -> list[Attempt | None]:
+        """Make each row as it comes, and return their last attempts."""
+        self.is_begun = True
+        rows: list[asyncio.Task[Attempt | None]] = []
+        async with asyncio.TaskGroup() as running:
+            while (row := await self.coming.get()) is not None:
+                rows.append(running.create_task(row))
+        return [row.result() for row in rows]
+
+
+async def _nobody(question: Question) -> Agreement | None:
+    return None
+
+
+def _unwatched(run: Any) -> AbstractAsyncContextManager[None]:
+    return contextlib.nullcontext()
+
+
+async def _unnamed(run: Any) -> None:
+    return None
+
+
+def _plain(step: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    return step
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How work is shown while it is done, and who is asked: as Prefect task runs and forms, or not at all."""
+
+    item: Callable[[Work], Coroutine[Any, Any, object]] = Work.do
+    group: Callable[[Group], Coroutine[Any, Any, object]] = Group.do
+    step: Callable[[Any], Any] = _plain
+    #: Called once it is known which catalog a run is about, and once it has begun.
+    named: Callable[[Any], Awaitable[None]] = _unnamed
+    begun: Callable[[Any], Awaitable[None]] = _unnamed
+    ask: Callable[[Question], Awaitable[Agreement | None]] = _nobody
+    watching: Callable[[Any], AbstractAsyncContextManager[None]] = _unwatched
+
+
+UNSHOWN = Maker()
+#: The last attempt at an item, and what the maker returned for it.
+Made = tuple[Attempt | None, object]
+
+
+class Fanout:
+    """The rows of one plan while they are made."""
+
+    def __init__(
+        self, plan: Plan, engine: Engine, maker: Maker, window: int, ended: Callable[[], None]
+    ) -> None:
+        self._plan, self._engine, self._maker, self._ended = plan, engine, maker, ended
+        self._slots = asyncio.Semaphore(window)
+        self._shared: dict[str, asyncio.Task[Made]] = {}
+
+    async def make(self, rows: Iterable[Row], others: Iterable[Attempt]) -> None:
+        """Make the rows, and follow other jobs of the catalog. Ends early where the run is halted."""
+        try:
+            await self._engine.halt.until_over(asyncio.create_task(self._make_all(list(rows), list(others))))
+        finally:
+            for shared in self._shared.values():
+                shared.cancel()
+            await asyncio.gather(*self._shared.values(), return_exceptions=True)
+
+    async def _make_all(self, rows: list[Row], others: list[Attempt]) -> None:
+        as_groups = self._plan.work > MOST_TASK_RUNS
+        size = max(LEAST_ROWS, -(-len(rows) // MOST_TASK_RUNS)) if as_groups else len(rows)
+        async with asyncio.TaskGroup() as running:
+            for attempt in others:
+                running.create_task(self._engine.follow(attempt))
+            for start in range(0, len(rows), size or 1):
+                group = Group(f"rows {rows[start].number} to {rows[min(start + size, len(rows)) - 1].number}")
+                made = None
+                for row in rows[start : start + size]:
+                    await self._slots.acquire()
+                    if self._engine.halt:
+                        break
+                    made = made or running.create_task(
+                        self._group(group, self._maker.group if as_groups else Group.do)
+                    )
+                    group.coming.put_nowait(self._row(row, alone=not as_groups))
+                group.coming.put_nowait(None)
+                if self._engine.halt:
+                    return
+
+    async def _group(self, group: Group, make: Any) -> None:
+        """Make a group, unshown where whoever shows it refuses to begin it."""
+        with contextlib.suppress(Exception):
+            await make(group)
+        if not group.is_begun:
+            await group.do()
+
+    async def _row(self, row: Row, *, alone: bool) -> Attempt | None:
+        """Make what a row stands on and then its product, and return the last attempt."""
+        make = self._maker.item if alone else Work.do
+        made: Made = None, None
+        try:
+            for item in row.chain:
+                if made[0] and made[0].state is not State.SUCCEEDED:
+                    break
+                if made[0] is None and item is not row.chain[0]:
+                    break
+                made = await self._item(row, item, make, made)
+            return made[0]
+        finally:
+            self._slots.release()
+
+    async def _item(self, row: Row, item: Item, make: Any, below: Made) -> Made:
+        """Return what became of an item; one that rows share is made by the first of them."""
+        if item is row.product:
+            return await self._make(row, item, make, below)
+        if item.id not in self._shared:
+            self._shared[item.id] = asyncio.create_task(self._make(row, item, make, below))
+        return await asyncio.shield(self._shared[item.id])
+
+    async def _make(self, row: Row, item: Item, make: Any, below: Made) -> Made:
+        step, admission = self._plan.steps[item.id], self._engine.admission
+        if step.action in (Action.EXISTS, Action.HELD, Action.FAILED) or self._engine.halt:
+            return step.attempt, None
+        if step.action in BOUGHT:
+            ahead = (one.stage for one in row.chain if self._plan.steps[one.id].action in BOUGHT)
+            if not all(map(admission.may_begin, ahead)) or not await admission.admit(item.stage):
+                return step.attempt if item is row.product else None, None
+            await self._engine.client.pace.create(item.stage)
+        work = Work(self._engine, step, below[0].result_id if below[0] else None, below[1])
+        shown: object = None
+        with contextlib.suppress(Exception):  # it has halted the run
+            shown = await make(work)
+        if not work.is_begun:  # whoever shows it refused to begin it
+            with contextlib.suppress(Exception):
+                await work.do()
+        self._ended()
+        return work.attempt, shown

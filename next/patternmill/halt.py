@@ -1,0 +1,170 @@
+"""Whether a run begins nothing more, and why: all of it, or one stage."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+from patternmill.errors import Halted, LeaseLost, PatternmillError
+from patternmill.states import Attempt, Outcome
+from patternmill.trust import REMEDY, Standing
+
+#: How long what is in flight is followed after a person's stop, in seconds; after others, to its end.
+DRAIN = 20.0
+
+
+class News:
+    """Wakes everybody who waits, to look again."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def spread(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+class Halt:
+    """Whether nothing more is begun. A person's stop overrides other reasons, and a lost lease that."""
+
+    def __init__(self) -> None:
+        self.reason: PatternmillError | None = None
+        #: Why nothing more of a stage is begun, while all else goes on.
+        self.stages: dict[str, Halted] = {}
+        self.news = News()
+        self._until: float | None = None
+
+    def __bool__(self) -> bool:
+        return self.reason is not None
+
+    @property
+    def first_reason(self) -> PatternmillError | None:
+        """Return why the run did not do all that it was to do, or None."""
+        return self.reason or next(iter(self.stages.values()), None)
+
+    def set(self, reason: PatternmillError) -> None:
+        """Begin nothing more, for the weightiest of the reasons so far."""
+        if _weight(reason) > _weight(self.reason):
+            self.reason = reason
+            patience = {2: DRAIN, 3: 0.0}.get(_weight(reason))
+            self._until = None if patience is None else time.monotonic() + patience
+            self.news.spread()
+
+    def stop(self) -> None:
+        """Halt as a person asks for."""
+        message = "It was stopped; what was in flight was followed for a while."
+        self.set(Halted(Outcome.CANCELLED, "stopped", message, "Run the same command again."))
+
+    async def until_over(self, work: "asyncio.Task[None]") -> None:
+        """Wait for the work, and after a halt for as long as it allows; what is left then is cancelled.
+
+        Being cancelled, as the run of a parent is, is a person's stop too.
+        """
+        while not work.done():
+            left = None if self._until is None else self._until - time.monotonic()
+            if left is not None and left <= 0:
+                work.cancel()
+                await asyncio.wait({work})
+                break
+            changed = asyncio.create_task(self.news.wait())
+            try:
+                await asyncio.wait({work, changed}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                self.stop()
+            finally:
+                changed.cancel()
+        if not work.cancelled():
+            work.result()
+
+
+def _weight(reason: PatternmillError | None) -> int:
+    if isinstance(reason, LeaseLost):
+        return 3
+    return 0 if reason is None else 2 if getattr(reason, "outcome", "") == Outcome.CANCELLED else 1
+
+
+class Admission:
+    """Lets items of a stage begin as the stage's standing allows, and next attempts once another has ended well."""
+
+    def __init__(self, halt: Halt, standings: Mapping[str, Standing]) -> None:
+        self._halt, self._standings = halt, standings
+        self._in_flight: Counter[str] = Counter()
+        #: Items that were let in, and whose intent is not on record yet.
+        self._coming: Counter[str] = Counter()
+        #: The good ends of each stage so far, and how many there were as an attempt came to its state.
+        self._good: Counter[str] = Counter()
+        self._good_before: dict[str, int] = {}
+        self._waiting: Counter[str] = Counter()
+        self._watchers = 0
+
+    def may_begin(self, stage: str) -> bool:
+        """Return whether items of the stage are begun at all."""
+        return not self._halt and stage not in self._halt.stages
+
+    async def admit(self, stage: str) -> bool:
+        """Wait until an item of the stage may be begun, and count it; False where the run or the stage is halted."""
+        while self.may_begin(stage):
+            room = self._standings.get(stage, Standing()).room
+            if room is None or room > self._coming[stage] or not self._in_flight[stage] + self._coming[stage]:
+                self._coming[stage] += 1
+                return True
+            await self._news()
+        return False
+
+    def enter(self, stage: str) -> None:
+        """Count an item that is being made."""
+        self._in_flight[stage] += 1
+
+    def begun(self, stage: str) -> None:
+        """Take note that the intent of an item that was let in is on record, or will never be."""
+        self._coming[stage] -= 1
+        self._wake()
+
+    def leave(self, stage: str) -> None:
+        """Count an item that is no longer being made."""
+        self._in_flight[stage] -= 1
+        self._wake()
+
+    def note(self, attempt: Attempt) -> str:
+        """Take note of what became of an attempt; return why nothing more of its stage is begun, if that is new."""
+        self._good_before[attempt.request_id] = self._good[attempt.stage]
+        if attempt.result_id:
+            self._good[attempt.stage] += 1
+        self._wake()
+        problem = self._standings.get(attempt.stage, Standing()).problem
+        return "" if attempt.stage in self._halt.stages else problem
+
+    def halt_stage(self, attempt: Attempt, problem: str, last: str) -> None:
+        """Begin nothing more of a stage."""
+        text = f"Of {attempt.stage}s, {problem}; the last: {last.removesuffix('.')}."
+        self._halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, REMEDY)
+        self._wake()
+
+    async def another_ends_well(self, failed: Attempt) -> bool:
+        """Wait until another item of a failed one's stage has ended well since; False where none can any more."""
+        stage = failed.stage
+        before = self._good_before.get(failed.request_id, self._good[stage])
+        self._waiting[stage] += 1
+        self._wake()
+        try:
+            while self._good[stage] == before:
+                if not self.may_begin(stage) or self._waiting[stage] >= self._in_flight[stage]:
+                    return False
+                await self._news()
+            return True
+        finally:
+            self._waiting[stage] -= 1
+
+    async def _news(self) -> None:
+        self._watchers += 1
+        try:
+            await self._halt.news.wait()
+        finally:
+            self._watchers -= 1
+
+    def _wake(self) -> None:
+        if self._watchers:
+            self._halt.news.spread()

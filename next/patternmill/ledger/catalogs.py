@@ -1,0 +1,114 @@
+"""The rows of catalogs, what became of them, and the last answers of the service about what it offers."""
+
+import json
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from patternmill.changes import Known
+from patternmill.ledger.connections import Connection
+from patternmill.ledger.database import Database
+from patternmill.states import CatalogRow
+
+_MINE = "environment = :environment AND catalog = :catalog"
+_KNOWN = f"SELECT key, sku, wants, likeness, content, retired, has_product_id FROM row_states WHERE {_MINE}"
+_ROWS = """
+SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, cells, content, likeness, refusal, wants,
+    built_on, has, since, retired, status, code, row_states.message AS message, product_id, pattern_id, has_product_id,
+    has_body
+FROM row_states LEFT JOIN runs ON runs.id = row_states.run
+WHERE row_states.environment = :environment AND row_states.catalog = :catalog ORDER BY position, key
+"""
+_STORED = f"SELECT key, position, number, run, cells, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
+_STATES = f"SELECT key, status, code, message, refusal, product_id, pattern_id FROM row_states WHERE {_MINE}"
+_RETIRED = """
+SELECT likeness, MIN(sku) AS sku FROM row_states WHERE environment = :environment AND likeness IN (:names...)
+GROUP BY likeness
+HAVING COUNT(*) = SUM(CASE WHEN retired IS NULL THEN 0 ELSE 1 END) AND MAX(has_product_id) <> ''
+"""
+_COLUMNS = (
+    "key", "sku", "position", "number", "run", "cells", "content", "likeness", "refusal", "wants", "built_on", "since",
+)  # fmt: skip
+#: Gives a row what the sheet says now. What it wanted before, if that was made, is what it has until then.
+_WRITE = f"""
+INSERT INTO catalog_rows (environment, catalog, {", ".join(_COLUMNS)}, has)
+VALUES (:environment, :catalog, {", ".join(f":{name}" for name in _COLUMNS)}, '')
+ON CONFLICT (environment, catalog, key) DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "key")}, retired = NULL,
+    has = CASE
+        WHEN EXISTS (SELECT 1 FROM attempts WHERE item_id = catalog_rows.wants AND state = 'succeeded')
+        THEN catalog_rows.wants ELSE catalog_rows.has
+    END
+"""
+_RETIRE = f"UPDATE catalog_rows SET retired = :at WHERE {_MINE} AND key = :key AND retired IS NULL"
+_FORGET = f"DELETE FROM catalog_rows WHERE {_MINE} AND key = :key"
+_REMEMBER = """
+INSERT INTO offers (environment, category_id, answer, read_at) VALUES (:environment, :category_id, :answer, :at)
+ON CONFLICT (environment, category_id) DO UPDATE SET answer = excluded.answer, read_at = excluded.read_at
+"""
+_RECALL = "SELECT answer FROM offers WHERE environment = :environment AND category_id = :category_id"
+
+
+def known_rows(database: Database, environment: str, catalog: str) -> list[Known]:
+    """Return the rows of a catalog as a plan compares them with a sheet."""
+    return [Known(*row) for row in database.read(_KNOWN, environment=environment, catalog=catalog)]
+
+
+def retired_skus(database: Database, environment: str, likenesses: Iterable[str]) -> dict[str, str]:
+    """Return a sku by each of these likenesses that only retired rows of the environment have."""
+    found = database.read(_RETIRED, sorted(likenesses), environment=environment)
+    return {row.likeness: row.sku for row in found}
+
+
+def stored_rows(database: Database, environment: str, catalog: str) -> dict[str, Any]:
+    """Return what is stored of each row, by key."""
+    return {row.key: row for row in database.read(_STORED, environment=environment, catalog=catalog)}
+
+
+def row_states(database: Database, environment: str, catalog: str) -> dict[str, Any]:
+    """Return status, code, message, product ID and pattern ID of each row, by key."""
+    return {row.key: row for row in database.read(_STATES, environment=environment, catalog=catalog)}
+
+
+def catalog_rows(database: Database, environment: str, catalog: str) -> list[CatalogRow]:
+    """Return the rows of a catalog as they are now, retired ones too, by position."""
+    found = []
+    for row in database.read(_ROWS, environment=environment, catalog=catalog):
+        values = row._asdict()
+        body = values.pop("has_body")
+        found.append(
+            CatalogRow(**values, has_pattern_id=json.loads(body).get("patternId", "") if body else "")
+        )
+    return found
+
+
+def write_rows(
+    connection: Connection, environment: str, catalog: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write rows that differ from what is stored."""
+    place = {"environment": environment, "catalog": catalog, "since": time.time()}
+    connection.execute_many(_WRITE, [{**place, **row} for row in rows])
+
+
+def drop_rows(
+    connection: Connection, environment: str, catalog: str, gone: Collection[str], replaced: Collection[str]
+) -> None:
+    """Retire the rows that are gone, and forget those without a usable sku that a new sheet replaces."""
+    place = {"environment": environment, "catalog": catalog}
+    connection.execute_many(_RETIRE, [{**place, "key": key, "at": time.time()} for key in gone])
+    connection.execute_many(_FORGET, [{**place, "key": key} for key in replaced])
+
+
+def remember_offers(connection: Connection, environment: str, answers: Mapping[str, Any]) -> None:
+    """Keep answers about the offer by category ID; the ID is empty for the list of categories."""
+    at = time.time()
+    connection.execute_many(_REMEMBER, [
+        {"environment": environment, "category_id": name, "answer": json.dumps(answer), "at": at}
+        for name, answer in answers.items()
+    ])  # fmt: skip
+
+
+def recall_offer(database: Database, environment: str, category_id: str) -> Any:
+    """Return the last answer about the offer, or None where there never was one."""
+    found = database.read(_RECALL, environment=environment, category_id=category_id)
+    return json.loads(found[0].answer) if found else None

@@ -1,0 +1,437 @@
+"""Purchases: the intent before the request, the job before the wait, the result before what is built on it."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+from patternmill.errors import Halted, PatternmillError
+from patternmill.items import Item, pattern_item
+from patternmill.ledger.connections import Connection
+from patternmill.ledger.database import Database
+from patternmill.ledger.leases import Lease
+from patternmill.plan import BOUGHT, Action, Step, next_action
+from patternmill.settings import Settings
+from patternmill.states import ENTERED_FROM, OPEN, Attempt, Outcome, State
+from patternmill.trust import Event, Standing, standing
+
+_COLUMNS = ", ".join(field.name for field in fields(Attempt))
+_LAST = f"SELECT {_COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
+_LAST_OF = f"SELECT {_COLUMNS} FROM attempts WHERE item_id IN (:names...) ORDER BY number"
+_ONE = f"SELECT {_COLUMNS} FROM attempts WHERE request_id = :request_id"
+_JOBS = f"""
+SELECT {_COLUMNS} FROM attempts WHERE environment = :environment AND catalog = :catalog AND state = 'accepted'
+"""
+#: Counts an item and its price towards the limits of a run, unless one would be passed.
+_RESERVE = """
+UPDATE runs SET bought = bought + 1, spent = spent + :price
+WHERE id = :run_id AND (max_items IS NULL OR bought < max_items) AND (budget IS NULL OR spent + :price <= budget)
+"""
+#: The same for the day's budget of the environment, whose address is on record from its first intent on.
+_RESERVE_DAY = """
+INSERT INTO environments (name, address, currency, day, spent) VALUES (:name, :address, :currency, :day, :price)
+ON CONFLICT (name) DO UPDATE SET
+    currency = excluded.currency, day = excluded.day,
+    spent = CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent
+WHERE :most < 0 OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
+"""
+_GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
+_GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :name AND day = :day"
+_JOB_OF_OTHER = """
+SELECT 1 FROM attempts WHERE environment = :environment AND job_id = :id AND request_id <> :request_id
+"""
+_RESULT_OF_OTHER = """
+SELECT 1 FROM attempts
+WHERE environment = :environment AND stage = :stage AND result_id = :id AND request_id <> :request_id
+"""
+_TAKE_OVER = f"""
+UPDATE attempts SET driver = :mine
+WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {_COLUMNS}
+"""
+_DURATIONS = """
+SELECT ended_at - accepted_at AS seconds FROM attempts
+WHERE environment = :environment AND stage = :stage AND state = 'succeeded' ORDER BY ended_at DESC LIMIT :most
+"""
+_AS_BEFORE = """
+SELECT 1 FROM events
+WHERE request_id IN (SELECT request_id FROM attempts WHERE item_id = :item_id)
+    AND state = :state AND code = :code AND message = :message AND run_id <> :run_id
+"""
+_LAST_SEQ = "SELECT MAX(seq) AS seq FROM events WHERE environment = :environment AND stage = :stage AND state = :state"
+_TAIL = """
+SELECT item_id, state, code, counts FROM events
+WHERE environment = :environment AND stage = :stage AND seq > :after ORDER BY seq LIMIT 2000
+"""
+_ACCEPTED_HERE = """
+SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND state = 'accepted' AND run_id = :run_id
+    AND seq > :after LIMIT 1
+"""
+_BAD = (State.FAILED, State.REJECTED, State.HELD)
+
+
+class Purchases:
+    """What one run buys. Every change is refused once the run has lost its lease."""
+
+    def __init__(self, lease: Lease, settings: Settings, now: Callable[[], float] = time.time) -> None:
+        self._lease, self._settings, self._now = lease, settings, now
+        self._database, self.driver, self._environment = lease.database, lease.driver, lease.environment
+        self._first_event = last_event(lease.database)[0]
+        #: How each stage stands, by the last events on record.
+        self.standings: dict[str, Standing] = {}
+
+    async def stand(self, stages: Iterable[str]) -> None:
+        """Look how these stages stand."""
+
+        def change(connection: Connection) -> None:
+            for stage in stages:
+                self._stand(connection, stage)
+
+        await self._database.write(change)
+
+    async def begin(self, step: Step, parent_id: str | None) -> Attempt:
+        """Return the item's attempt to go on with, a new one with its price reserved where there is none.
+
+        Raises Halted where a brake is set, or a limit would be passed.
+        """
+        return await self._database.write(lambda connection: self._begin(connection, step, parent_id))
+
+    def _begin(self, connection: Connection, step: Step, parent_id: str | None) -> Attempt:
+        item = step.item
+        found = connection.row(_LAST, item_id=item.id)
+        last = _attempt(found) if found else None
+        action = next_action(last, step.most, step.retrying)
+        if last and action not in BOUGHT:
+            return last
+        if self._lease.brake:
+            raise self._lease.brake
+        price, at = self._settings.price(item.stage), self._now()
+        self._reserve(connection, price, at)
+        number = last.number + (action is Action.MAKE) if last else 1
+        asked: dict[str, Any] = {
+            "driver": self.driver, "catalog": self._lease.catalog, "body": item.body(number, parent_id),
+            "amount": price, "currency": self._settings.currency, "intended_at": at, "label": item.label,
+        }  # fmt: skip
+        if last and action is Action.RESEND:
+            again = change_attempt(
+                connection, last, State.INTENDED, self.driver, at, code="", message="", **asked
+            )
+            assert again
+        else:
+            again = self._insert(connection, item, number, asked)
+        if self.standings.get(item.stage, Standing()).room is not None:
+            self._stand(connection, item.stage)
+        return again
+
+    def _insert(self, connection: Connection, item: Item, number: int, asked: dict[str, Any]) -> Attempt:
+        new = Attempt(
+            item.request_id(number),
+            item.id,
+            number,
+            item.stage,
+            self._environment,
+            state=State.INTENDED,
+            **asked,
+        )
+        connection.insert("attempts", **{name: getattr(new, name) for name in Attempt.__slots__})
+        record_event(connection, new, self.driver, new.intended_at)
+        return new
+
+    def _reserve(self, connection: Connection, price: int, at: float) -> None:
+        """Count a purchase towards the limits. Raises Halted where one would be passed, before anything is written."""
+        settings, most = self._settings, self._settings.day_budget
+        day = {
+            "name": self._environment,
+            "address": address_of(settings),
+            "currency": settings.currency,
+            "day": _day(at),
+        }
+        if connection.execute(_RESERVE_DAY, **day, price=price, most=-1 if most is None else most) != 1:
+            message = f"The day's budget of {self._environment} is spent."
+            raise Halted(
+                Outcome.BUDGET_REACHED, "day_budget_reached", message, "Run it again tomorrow (UTC)."
+            )
+        if connection.execute(_RESERVE, run_id=self.driver, price=price) != 1:
+            connection.execute(_GIVE_BACK_DAY, price=price, name=self._environment, day=_day(at))
+            message = "The limit of this run is reached."
+            raise Halted(
+                Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again with another limit."
+            )
+
+    async def accept(self, attempt: Attempt, job_id: str) -> Attempt:
+        """Record the job of an attempt; one that belongs to another request is a contradiction, and is held."""
+        message = f"The service answered with {job_id}, which is the job of another request."
+        learned = {"job_id": job_id, "accepted_at": self._now(), "code": "", "message": ""}
+        return await self._record_once(_JOB_OF_OTHER, job_id, message, attempt, State.ACCEPTED, learned)
+
+    async def succeed(self, attempt: Attempt, result_id: str) -> Attempt:
+        """Record the result of an attempt; one that another item has is a contradiction, and is held."""
+        message = f"The job {attempt.job_id} names {result_id}, which another item has."
+        learned = {"result_id": result_id, "code": "", "message": ""}
+        return await self._record_once(
+            _RESULT_OF_OTHER, result_id, message, attempt, State.SUCCEEDED, learned
+        )
+
+    async def _record_once(
+        self, query: str, found: str, message: str, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        """Record a state with an ID that is new, or hold the attempt where the query says that another has it."""
+
+        def change(connection: Connection) -> Attempt:
+            mine = {"id": found, "request_id": attempt.request_id, "stage": attempt.stage}
+            if connection.row(query, environment=self._environment, **mine):
+                return self._end(
+                    connection, attempt, State.HELD, {"code": "contradiction", "message": message}
+                )
+            return self._end(connection, attempt, state, learned)
+
+        return await self._database.write(change)
+
+    async def end(self, attempt: Attempt, state: State, **learned: Any) -> Attempt:
+        """Record a state of an attempt with what was learned. What was refused is given back to the budget."""
+        return await self._database.write(lambda connection: self._end(connection, attempt, state, learned))
+
+    def _end(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        at = self._now()
+        ended = {} if state is State.ACCEPTED else {"ended_at": at}
+        free = {"amount": 0} if state is State.REJECTED else {}
+        counts = not (state in _BAD and self._is_as_before(connection, attempt, state, learned))
+        values = {**learned, **ended, **free}
+        changed = change_attempt(connection, attempt, state, self.driver, at, counts=counts, **values)
+        if changed is None:
+            return self._late(connection, attempt, state, learned)
+        if free:
+            connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
+            day = _day(attempt.intended_at)
+            connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
+        if state in _BAD or (
+            state is State.SUCCEEDED and self.standings.get(attempt.stage, Standing()).room is not None
+        ):
+            self._stand(connection, attempt.stage)
+        return changed
+
+    def _late(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        """Return what is on record where a change came too late; hold a second job for one request."""
+        on_record = _attempt(connection.row(_ONE, request_id=attempt.request_id))
+        if state is State.ACCEPTED and on_record.job_id not in (None, learned["job_id"]):
+            message = (
+                f"The service made two jobs for one request: {on_record.job_id} and {learned['job_id']}."
+            )
+            held = change_attempt(
+                connection, on_record, State.HELD, self.driver, self._now(), code="two_jobs", message=message
+            )
+            return held or on_record
+        return on_record
+
+    def _is_as_before(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> bool:
+        words = {"code": learned.get("code", ""), "message": learned.get("message", "")}
+        before = {"item_id": attempt.item_id, "state": state, "run_id": self.driver, **words}
+        return connection.row(_AS_BEFORE, **before) is not None
+
+    async def give_up(self, attempt: Attempt, message: str) -> None:
+        """Record that an attempt is no longer asked about in this run, though it has not ended."""
+
+        def change(connection: Connection) -> None:
+            values = {"item_id": attempt.item_id, "state": "given_up", "run_id": self.driver}
+            counts = connection.row(_AS_BEFORE, **values, code="", message=message) is None
+            self._note(connection, attempt, "given_up", message, counts=counts)
+            self._stand(connection, attempt.stage)
+
+        await self._database.write(change)
+
+    async def note_halt(self, attempt: Attempt, reason: str) -> None:
+        """Record that nothing more of a stage is begun; the next items of it are a new test."""
+        await self._database.write(lambda connection: self._note(connection, attempt, "halt", reason))
+
+    def _note(
+        self, connection: Connection, attempt: Attempt, state: str, message: str, counts: bool = True
+    ) -> None:
+        record_event(
+            connection, attempt, self.driver, self._now(), state=state, message=message, counts=counts
+        )
+
+    def _stand(self, connection: Connection, stage: str) -> None:
+        place = {"environment": self._environment, "stage": stage}
+        halt = connection.row(_LAST_SEQ, **place, state="halt").seq or 0
+        good = connection.row(_LAST_SEQ, **place, state="succeeded").seq or 0
+        tail = connection.rows(_TAIL, **place, after=max(halt, good))
+        here = connection.row(_ACCEPTED_HERE, **place, run_id=self.driver, after=self._first_event)
+        self.standings[stage] = standing([Event(*event) for event in tail], good > halt, here is not None)
+
+    async def take_over(self, attempt: Attempt) -> Attempt:
+        """Drive an open attempt from now on, unless somebody else does by now; return it as it is on record."""
+
+        def change(connection: Connection) -> Attempt:
+            names = {"request_id": attempt.request_id, "mine": self.driver, "seen": attempt.driver}
+            return _attempt(
+                connection.row(_TAKE_OVER, **names) or connection.row(_ONE, request_id=attempt.request_id)
+            )
+
+        return await self._database.write(change)
+
+    def look(self, attempt: Attempt) -> Attempt:
+        """Return an attempt as it is on record, where it may be taken over: with no living driver but this run."""
+        return _attempt(self._database.read(_ONE, request_id=attempt.request_id)[0])
+
+    def has_living_driver(self, attempt: Attempt) -> bool:
+        return (
+            attempt.state in OPEN
+            and attempt.driver != self.driver
+            and not self._lease.is_silent(attempt.driver)
+        )
+
+    def left_today(self) -> int | None:
+        """Return what is left of the day's budget, or None where there is none."""
+        if self._settings.day_budget is None:
+            return None
+        found = self._database.read(
+            "SELECT day, spent FROM environments WHERE name = :name", name=self._environment
+        )
+        spent = found[0].spent if found and found[0].day == _day(self._now()) else 0
+        return max(self._settings.day_budget - int(spent), 0)
+
+    def jobs_left(self, named: Collection[str]) -> list[Attempt]:
+        """Return the catalog's jobs that go on though none of the named items is theirs."""
+        found = self._database.read(_JOBS, environment=self._environment, catalog=self._lease.catalog)
+        return [_attempt(row) for row in found if row.item_id not in named]
+
+    def is_other(self, attempt: Attempt) -> Callable[[str, Any], bool]:
+        """Return what tells whether another item of ours has a value in a field of an answer."""
+        return other_of(self._database, attempt)
+
+    def last_durations(self, stage: str, most: int = 100) -> list[float]:
+        """Return how long the last jobs of a stage took, in seconds."""
+        found = self._database.read(_DURATIONS, environment=self._environment, stage=stage, most=most)
+        return [row.seconds for row in found]
+
+
+def change_attempt(
+    connection: Connection,
+    attempt: Attempt,
+    state: State,
+    run_id: str,
+    at: float,
+    counts: bool = True,
+    **learned: Any,
+) -> Attempt | None:
+    """Change an attempt to a state with what was learned, and record that; None where the change is not legal."""
+    values = {"request_id": attempt.request_id, "new_state": state, **learned}
+    found = connection.row(_change_to(state, tuple(learned)), **values)
+    if not found:
+        return None
+    changed = _attempt(found)
+    record_event(connection, changed, run_id, at, counts=counts)
+    return changed
+
+
+@cache
+def _change_to(state: State, names: tuple[str, ...]) -> str:
+    """Return the statement that changes an attempt from a state from which this one may be entered."""
+    learned = "".join(f", {name} = :{name}" for name in names)
+    before = ", ".join(f"'{one}'" for one in sorted(ENTERED_FROM[state]))
+    return f"""
+    UPDATE attempts SET state = :new_state{learned} WHERE request_id = :request_id AND state IN ({before})
+    RETURNING {_COLUMNS}
+    """
+
+
+def record_event(
+    connection: Connection,
+    attempt: Attempt,
+    run_id: str,
+    at: float,
+    *,
+    state: str = "",
+    message: str = "",
+    counts: bool = True,
+) -> None:
+    """Add a change of an attempt to the record, which nobody changes."""
+    connection.insert(
+        "events", token=uuid4().hex[:12], environment=attempt.environment, stage=attempt.stage, item_id=attempt.item_id,
+        request_id=attempt.request_id, state=state or attempt.state, code="" if state else attempt.code,
+        message=message or attempt.message, counts=int(counts), at=at, run_id=run_id,
+    )  # fmt: skip
+
+
+def last_event(database: Database) -> tuple[int, str]:
+    """Return the number and the token of the last change on record: how far the ledger is."""
+    found = database.read("SELECT seq, token FROM events ORDER BY seq DESC LIMIT 1")
+    return (int(found[0].seq), str(found[0].token)) if found else (0, "")
+
+
+def last_attempts(database: Database, item_ids: Iterable[str]) -> dict[str, Attempt]:
+    """Return the last attempt at each of the items, by item."""
+    return {row.item_id: _attempt(row) for row in database.read(_LAST_OF, list(item_ids))}
+
+
+def other_of(database: Database, attempt: Attempt) -> Callable[[str, Any], bool]:
+    """Return what tells whether another item of ours has a value in a field of an answer."""
+    mine = {"environment": attempt.environment, "item_id": attempt.item_id}
+
+    def is_other(field: str, value: Any) -> bool:
+        where, given = _HAS[field], {"value": value}
+        if field == "prompt":
+            given = {"value": pattern_item(attempt.environment, value).id}
+        if field == "selection":
+            given = {"value": f"%{json.dumps({value[0]: value[1]}, ensure_ascii=False)[1:-1]}%"}
+        query = f"SELECT 1 FROM attempts WHERE environment = :environment AND item_id <> :item_id AND {where} LIMIT 1"
+        return bool(database.read(query, **mine, **given))
+
+    return is_other
+
+
+_HAS = {
+    "requestId": "request_id = :value",
+    "jobId": "job_id = :value",
+    "patternId": "stage <> 'product' AND result_id = :value",
+    "result": "result_id = :value",
+    "prompt": "item_id = :value",
+    "selection": "body LIKE :value",
+}
+
+
+def find_attempts(database: Database, environment: str, condition: str = "", **values: Any) -> list[Attempt]:
+    """Return the attempts of an environment that fit an SQL condition, the oldest first."""
+    where = f"environment = :environment{f' AND ({condition})' if condition else ''}"
+    query = f"SELECT {_COLUMNS} FROM attempts WHERE {where} ORDER BY intended_at"
+    return [_attempt(row) for row in database.read(query, environment=environment, **values)]
+
+
+def check_environment(database: Database, settings: Settings) -> None:
+    """Raise PatternmillError where another service is behind the name of an environment, or another currency."""
+    found = database.read("SELECT * FROM environments WHERE name = :name", name=settings.service)
+    if not found:
+        return
+    known, address = found[0], address_of(settings)
+    if known.address != address:
+        message = f"The environment {settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
+        raise PatternmillError(
+            "other_address", message, "Set PATTERNMILL_ENVIRONMENT to a name for the new one."
+        )
+    is_today = known.day == _day(time.time()) and known.spent
+    if settings.day_budget is not None and is_today and known.currency != settings.currency:
+        message = f"What was spent today is in {known.currency or 'no unit'}, and the day's budget in {settings.currency}."
+        raise PatternmillError(
+            "other_currency", message, "Set PATTERNMILL_CURRENCY as before, or wait until tomorrow (UTC)."
+        )
+
+
+def address_of(settings: Settings) -> str:
+    """Return the address that is on record for an environment; that of the embedded studio is another each time."""
+    return "" if settings.service == "studio" else settings.studio_url.rstrip("/")
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+def _attempt(row: Any) -> Attempt:
+    return Attempt(**{**row._asdict(), "state": State(row.state)})

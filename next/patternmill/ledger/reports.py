@@ -1,0 +1,148 @@
+"""What the ledger tells people and programs: runs, money, what is open, and the history of one thing."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from patternmill.errors import PatternmillError
+from patternmill.ledger.database import Database
+from patternmill.ledger.leases import is_gone
+from patternmill.ledger.purchases import find_attempts
+from patternmill.money import money
+from patternmill.settings import Settings, read_settings
+from patternmill.states import Attempt
+
+_RUNS = """
+SELECT id, catalog, verb, source, started_at, ended_at, outcome, message, folder, bought, spent, currency FROM runs
+WHERE environment = :environment AND :catalog IN ('', catalog) ORDER BY started_at DESC, id DESC LIMIT :most
+"""
+_ROWS = """
+SELECT catalog, status, COUNT(*) AS count FROM row_states
+WHERE environment = :environment AND :catalog IN ('', catalog) AND retired IS NULL
+GROUP BY catalog, status ORDER BY catalog, status
+"""
+_OPEN = """
+SELECT state, currency, COUNT(*) AS count, CAST(SUM(amount) AS BIGINT) AS amount, MIN(intended_at) AS since FROM attempts
+WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('intended', 'accepted', 'held')
+    AND intended_at <= :before GROUP BY state, currency
+"""
+_LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
+_MADE = "SELECT stage, COUNT(*) AS count FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
+_NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
+_EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
+_OF_SKU = "SELECT wants, has FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
+
+
+@contextmanager
+def open_ledger() -> Iterator[tuple[Database, Settings]]:
+    """Open the ledger that the settings name, for reading and for a person's decisions."""
+    settings = read_settings()
+    database = Database(settings.ledger_address)
+    try:
+        yield database, settings
+    finally:
+        asyncio.run(database.close())
+
+
+def last_run(database: Database, environment: str, catalog: str | None) -> Any:
+    """Return the last run of a catalog, or of the environment. Raises PatternmillError where there is none."""
+    found = database.read(_RUNS, environment=environment, catalog=catalog or "", most=1)
+    if not found:
+        raise PatternmillError(
+            "no_run", f"There is no run of {catalog or environment}.", "Import a sheet first."
+        )
+    return found[0]
+
+
+def spent_by(database: Database, run_id: str) -> Any:
+    """Return how many items a run has bought, and what it has spent."""
+    return database.read("SELECT bought, spent FROM runs WHERE id = :run_id", run_id=run_id)[0]
+
+
+def made_by(database: Database, run_id: str) -> dict[str, int]:
+    """Return how many items of each stage a run has made."""
+    return {row.stage: row.count for row in database.read(_MADE, run_id=run_id)}
+
+
+def status_record(
+    database: Database, environment: str, catalog: str | None, older_than: float
+) -> dict[str, Any]:
+    """Return runs, rows, what is open for so many seconds, spending of the day, and brakes."""
+    scope = {"environment": environment, "catalog": catalog or ""}
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    living = [row._asdict() for row in database.read(_LIVING) if not is_gone(row.holder)]
+    spent = database.read(
+        "SELECT spent, currency FROM environments WHERE name = :name AND day = :day",
+        name=environment,
+        day=day,
+    )
+    found = {
+        "paused": database.read("SELECT scope, since, person, reason FROM brakes ORDER BY scope"),
+        "runs": database.read(_RUNS, **scope, most=10),
+        "rows": database.read(_ROWS, **scope),
+        "open": database.read(_OPEN, **scope, before=time.time() - older_than),
+        "spent_today": spent,
+    }
+    return {
+        "environment": environment, "ledger": database.identity, "running": living,
+        **{name: [row._asdict() for row in rows] for name, rows in found.items()},
+    }  # fmt: skip
+
+
+def status_lines(record: dict[str, Any]) -> Iterator[str]:
+    """Yield a status for people."""
+    for brake in record["paused"]:
+        why = f" ({brake['reason']})" if brake["reason"] else ""
+        yield f"PAUSED: {brake['scope']} since {when(brake['since'])} by {brake['person']}{why}"
+    for open_ in record["open"]:
+        price = f", {money(open_['amount'], open_['currency'])}" if open_["amount"] else ""
+        words = {
+            "intended": "in doubt or being sent",
+            "accepted": "jobs not ended",
+            "held": "held: `patternmill settle`",
+        }
+        yield f"{open_['count']:,} {words[open_['state']]}{price}, since {when(open_['since'])}"
+    for spent in record["spent_today"]:
+        if spent["spent"]:
+            yield f"spent today: {money(spent['spent'], spent['currency'])}"
+    for rows in record["rows"]:
+        yield f"catalog {rows['catalog']}: {rows['count']:,} {rows['status'].replace('_', ' ')}"
+    driving = {living["driver"] for living in record["running"]}
+    for run in record["runs"]:
+        outcome = run["outcome"] or (
+            "under way" if run["id"] in driving else "died; the next run goes on with it"
+        )
+        yield f"{when(run['started_at'])}  {run['verb']:8} {run['catalog']:20} {outcome}  {run['id']}"
+
+
+def history_lines(database: Database, environment: str, name: str) -> Iterator[str]:
+    """Yield the attempts at a thing that is named by sku or any of its IDs, and at what it is built on."""
+    found = find_attempts(database, environment, _NAMED, name=name)
+    for row in database.read(_OF_SKU, environment=environment, sku=name):
+        found += find_attempts(
+            database, environment, "item_id IN (:wants, :has)", wants=row.wants, has=row.has
+        )
+    for pattern_id in {json.loads(one.body).get("patternId") for one in found} - {None}:
+        found += find_attempts(database, environment, "result_id = :pattern", pattern=pattern_id)
+    if not found:
+        message = f"The ledger knows nothing of {name} in {environment}."
+        raise PatternmillError("unknown_name", message, "Name a sku, request, job or product.")
+    for attempt in sorted(set(found), key=lambda one: one.intended_at):
+        yield from _history(database, attempt)
+
+
+def _history(database: Database, attempt: Attempt) -> Iterator[str]:
+    price = f", {money(attempt.amount, attempt.currency)}" if attempt.amount else ""
+    known = [attempt.job_id or "", attempt.result_id or "", attempt.message]
+    yield f"{attempt.stage} {attempt.label}, attempt {attempt.number}: {attempt.state}{price}"
+    yield f"  request {attempt.request_id} {' '.join(filter(None, known))}".rstrip()
+    for event in database.read(_EVENTS, request_id=attempt.request_id):
+        yield f"  {when(event.at)}  {event.state} {event.code}".rstrip() + f" ({event.run_id})"
+
+
+def when(seconds: float) -> str:
+    """Return a time as people read it, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -1,0 +1,59 @@
+"""The mark beside results: which ledger made them, and how far it was, so that an older one is noticed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from patternmill.errors import PatternmillError
+from patternmill.files import write_whole
+from patternmill.ledger.database import Database
+from patternmill.ledger.purchases import last_event
+
+_NAME = "ledger.json"
+
+
+def write_marks(shelf: Path, database: Database, environment: str) -> None:
+    """Write the mark into the folder of the results, for this environment. Raises PatternmillError."""
+    seq, token = last_event(database)
+    path = shelf / _NAME
+    marks = _read(path) | {environment: {"ledger": database.identity, "event": seq, "token": token}}
+    try:
+        shelf.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(marks, indent=2).encode() + b"\n")
+    except OSError as error:
+        message = f"The results cannot be written to {shelf}: {error.strerror}."
+        raise PatternmillError(
+            "results_unwritable", message, "Mend that, or name another folder with --out."
+        ) from None
+
+
+def check_marks(folders: list[Path], database: Database, environment: str) -> None:
+    """Raise PatternmillError where results know of more than the ledger: it would buy again what they have."""
+    for folder in folders:
+        mark = _read(folder / _NAME).get(environment)
+        if mark is None or not mark.get("event"):
+            continue
+        seq, token = int(mark["event"]), str(mark["token"])
+        found = database.read("SELECT token FROM events WHERE seq = :seq", seq=seq)
+        if found and found[0].token == token:
+            continue
+        unknown = seq if mark["ledger"] != database.identity else seq - _common(database, seq)
+        message = f"{folder / _NAME} knows of {unknown:,} changes that this ledger does not: it is another or an older one."
+        remedy = (
+            "Put the right ledger back; or --confirm ledger, which may buy again what those results have."
+        )
+        raise PatternmillError("other_ledger", message, remedy)
+
+
+def _common(database: Database, seq: int) -> int:
+    """Return how far the ledger is, up to an event."""
+    last, _ = last_event(database)
+    return min(last, seq - 1)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

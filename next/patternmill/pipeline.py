@@ -1,0 +1,49 @@
+"""A run from its sheet to its results, step by step: what flows and commands carry out."""
+
+import asyncio
+
+from patternmill.agreement import agree, plan_lines
+from patternmill.ending import finish
+from patternmill.errors import PatternmillError
+from patternmill.fanout import UNSHOWN, Maker
+from patternmill.request import End, Request, Summary, end_of
+from patternmill.run import Run, begin, check_sheet, make_rows, open_run, plan_run, stops
+from patternmill.states import Outcome
+
+
+async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
+    """Carry out a request from its sheet to its results. An expected refusal is an end too."""
+    about = {"catalog": request.catalog or "", "environment": request.environment or ""}
+    try:
+        async with open_run(request) as run:
+            about["environment"] = run.settings.service
+            checked = await maker.step(check_sheet)(run)
+            about["catalog"] = run.catalog
+            await maker.named(run)
+            plan = plan_run(run, checked)
+            if request.plan_only:
+                return _planned(run, "\n".join(plan_lines(run, plan)))
+            if agreed := await agree(run, plan, maker):
+                run.request = request.model_copy(update=agreed.model_dump(exclude_none=True))
+                plan = plan_run(run, checked)
+            await begin(run, checked, plan)
+            await maker.begun(run)
+            await make_rows(run, plan, maker)
+            end = await maker.step(finish)(run, checked, plan)
+    except PatternmillError as refusal:
+        end = end_of(refusal, **about)
+    _pass_stop_on()
+    return end
+
+
+def _planned(run: Run, text: str) -> End:
+    summary = Summary(outcome=Outcome.COMPLETED, catalog=run.catalog, environment=run.settings.service)
+    return End(Outcome.COMPLETED, text or "There is nothing to do.", summary)
+
+
+def _pass_stop_on() -> None:
+    """Let whoever handled a signal before, or cancelled this run, have it now that the results are written."""
+    task = asyncio.current_task()
+    if task and task.cancelling() and not stops.is_stopped:
+        raise asyncio.CancelledError
+    stops.pass_on()

@@ -1,0 +1,99 @@
+"""The rows of a sheet as the catalog keeps them."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from patternmill.items import likeness_of
+from patternmill.plan import Plan
+from patternmill.text import sku_key
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
+
+_EMPTY = {"content": "", "likeness": "", "refusal": "", "wants": "", "built_on": ""}
+#: What of a row makes it another one in the catalog.
+_SAME = ("position", "number", "cells", "refusal", "wants")
+
+
+def content_of(checked: "Checked", number: int) -> str:
+    """Return what a row that is fit says, as JSON."""
+    row = checked.rows.loc[number]
+    return _content(row["prompt"], row["category_id"], row["category"], row["selections"])
+
+
+def _content(prompt: str, category_id: str, category: str, selections: str) -> str:
+    said = {"prompt": prompt, "category_id": category_id, "category": category}
+    return json.dumps({**said, "selections": json.loads(selections)}, ensure_ascii=False)
+
+
+def records(
+    checked: "Checked", plan: Plan, stored: Mapping[str, Any], run_id: str, is_part: bool
+) -> list[dict[str, Any]]:
+    """Return a record for each row of a sheet; `differs` says whether the catalog has it otherwise, or not at all.
+
+    A part of a catalog leaves the positions of rows as they are; its new rows come last.
+    """
+    from patternmill.tables.kept import kept_cells
+
+    fit = checked.rows[["prompt", "category_id", "category", "selections"]]
+    contents = {number: cells for number, *cells in fit.itertuples()}
+    wanted, refusals = {row.number: row for row in plan.rows}, refusals_of(checked)
+    after = max((row.position for row in stored.values()), default=-1) + 1
+    skus = skus_of(checked)
+    made: list[dict[str, Any]] = []
+    for place, (number, cells) in enumerate(kept_cells(checked).items()):
+        sku = skus[number]
+        record: dict[str, Any] = {**_EMPTY, "number": number, "cells": cells, "run": run_id, "sku": sku}
+        record["key"] = sku_key(sku)
+        if number in contents:
+            record["content"] = _content(*contents[number])
+        if row := wanted.get(number):
+            record |= {"wants": row.product.id, "likeness": likeness_of(row.product)}
+            record["built_on"] = row.product.parent.id if row.product.parent else ""
+        else:
+            refusal = refusals.get(number) or _renamed(plan.changes.renamed[number])
+            record["refusal"] = json.dumps(refusal, ensure_ascii=False)
+            if refusal["is_of_sku"]:
+                record["key"] = f"#{number}" + (f"/{checked.sheet.name}" if is_part else "")
+        known = stored.get(record["key"])
+        record["position"] = place if not is_part else known.position if known else after + place
+        record["differs"] = known is None or known.retired is not None or any(
+            getattr(known, name) != record[name] for name in _SAME
+        )  # fmt: skip
+        made.append(record)
+    return made
+
+
+def skus_of(checked: "Checked") -> dict[int, str]:
+    """Return the sku of each row, as it is written."""
+    problems = zip(checked.problems["row"], checked.problems["sku"], strict=True)
+    return {**dict(problems), **dict(zip(checked.rows.index, checked.rows["sku"], strict=True))}
+
+
+def refusals_of(checked: "Checked") -> dict[int, dict[str, Any]]:
+    """Return the refusal of each row with a problem: its first one, and the others after it."""
+    found: dict[int, dict[str, Any]] = {}
+    title = checked.columns.title("sku") if checked.columns.used else "sku"
+    columns = (checked.problems[name] for name in ("row", "column", "code", "message", "remedy"))
+    for row, column, code, message, remedy in zip(*columns, strict=True):
+        column = column if isinstance(column, str) else ""
+        if row in found:
+            found[row]["remedy"] += f". Also: {message}; {remedy}"
+        else:
+            found[row] = {
+                "code": code,
+                "message": message,
+                "remedy": remedy,
+                "column": column,
+                "is_of_sku": False,
+            }
+        found[row]["is_of_sku"] |= column == title
+    return found
+
+
+def _renamed(sku: str) -> dict[str, Any]:
+    """Return the refusal of a row whose content an unnamed product of another sku has."""
+    message = f"the sku is new, and {sku}, which is no longer named, has just this content: it looks renamed"
+    remedy = "write the old sku again, or allow it with --rename, which buys it anew"
+    return {"code": "rename", "message": message, "remedy": remedy, "column": "sku", "is_of_sku": False}

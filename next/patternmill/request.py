@@ -1,0 +1,126 @@
+"""What is asked of a run, what was agreed to, and how a run ends."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from patternmill.errors import Overlap, PatternmillError
+from patternmill.money import parse_amount
+from patternmill.states import Outcome
+
+
+def _is_amount(text: str) -> str:
+    parse_amount(text)
+    return text
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Agreement(BaseModel):
+    """What a person agreed to: items, money (as people write it), replaced products, retired rows, renames."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_items: Count | None = None
+    budget: Annotated[str, AfterValidator(_is_amount)] | None = None
+    change: Count | None = None
+    retire: Count | None = None
+    rename: Count | None = None
+
+    @property
+    def most_spent(self) -> int | None:
+        """Return the budget in ten-thousandths of its unit."""
+        return None if self.budget is None else int(parse_amount(self.budget))
+
+
+class Request(Agreement):
+    """What a person, a schedule or a program asks for. The parameters of flows are these fields."""
+
+    verb: Literal["import", "refresh", "retry"] = "import"
+    file: Path | None = None
+    catalog: str | None = None
+    environment: str | None = None
+    mapping: Path | None = None
+    out: Path | None = None
+    plan_only: bool = False
+    #: The rows of a retry; all where none is named.
+    sku: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a plan asks of a person: its text, what it would buy, and the agreement that would allow it."""
+
+    catalog: str
+    environment: str
+    text: str
+    digest: str
+    proposed: Agreement
+
+
+class Cause(BaseModel):
+    """A reason why rows have no product, with the number of rows."""
+
+    code: str
+    rows: int
+    message: str
+
+
+class Summary(BaseModel):
+    """What came of a run. Amounts are texts such as `40.00`, in `currency`."""
+
+    run: str = ""
+    catalog: str = ""
+    environment: str = ""
+    outcome: Outcome
+    counts: dict[str, int] = {}
+    spent: str = ""
+    currency: str = ""
+    folder: str = ""
+    causes: list[Cause] = []
+
+
+class RowsFailed(Exception):
+    """Rows of a run were refused or failed; `summary` says how many and why."""
+
+    def __init__(self, summary: Summary) -> None:
+        super().__init__(summary)
+        self.summary = summary
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count:,} {status}" for status, count in self.summary.counts.items())
+        return f"{self.summary.outcome}: {counts} ({self.summary.folder})"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A row that needs a person."""
+
+    row: int
+    sku: str
+    status: str
+    code: str
+    error: str
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended, what a person is told, and what programs read of it."""
+
+    outcome: Outcome
+    message: str
+    summary: Summary
+    failures: tuple[Failure, ...] = ()
+
+
+def end_of(refusal: PatternmillError, **about: Any) -> End:
+    """Return the end of a run that was refused, or lost its lease."""
+    outcomes = {Overlap.exit_code: Outcome.SKIPPED_OVERLAP, 2: Outcome.REFUSED, 3: Outcome.PAUSED}
+    outcome = getattr(refusal, "outcome", None) or outcomes.get(refusal.exit_code, Outcome.FAILED)
+    causes = [Cause(code=refusal.code, rows=0, message=refusal.message)]
+    return End(outcome, f"{refusal} [{refusal.code}]", Summary(outcome=outcome, causes=causes, **about))

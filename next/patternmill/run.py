@@ -1,0 +1,398 @@
+"""The steps of a run, in the order in which they are taken."""
+
+import asyncio
+import contextlib
+import difflib
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from patternmill import items
+from patternmill.changes import Changes, RowLimit, Wanted, compare
+from patternmill.engine import Engine
+from patternmill.errors import Halted, PatternmillError
+from patternmill.fanout import Fanout, Maker
+from patternmill.halt import Admission, Halt
+from patternmill.items import Stage
+from patternmill.ledger import catalogs
+from patternmill.ledger.connections import Connection
+from patternmill.ledger.database import Database
+from patternmill.ledger.leases import Lease
+from patternmill.ledger.purchases import Purchases, check_environment, last_attempts
+from patternmill.mark import write_marks
+from patternmill.offer import read_offer
+from patternmill.plan import Plan, Row, affordable, make_plan
+from patternmill.records import content_of, records
+from patternmill.request import Request
+from patternmill.service.client import Client
+from patternmill.service.pacing import Polling
+from patternmill.settings import STUDIO, Settings, read_settings
+from patternmill.states import CatalogRow, Outcome, Status
+from patternmill.text import counted, key, sku_key
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
+
+#: The most rows that one transaction writes.
+_ROWS_AT_ONCE = 5_000
+
+
+@dataclass
+class Run:
+    """What the steps of one run share."""
+
+    request: Request
+    settings: Settings
+    database: Database
+    client: Client
+    halt: Halt = field(default_factory=Halt)
+    catalog: str = ""
+    #: Whether the sheet is results of ours, and so perhaps a part of its catalog.
+    is_part: bool = False
+    lease: Lease | None = None
+    engine: Engine | None = None
+    #: What the service answered about its offer, to be kept once the run begins.
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    #: The keys of the sheet's rows in the catalog, in the sheet's order.
+    keys: list[str] = field(default_factory=list)
+    #: What of the plan is left as it is, in words.
+    left: list[str] = field(default_factory=list)
+    #: How many items have been made or followed to their end, of how many.
+    made: int = 0
+    work: int = 0
+
+    @property
+    def shelf(self) -> Path:
+        """Return the folder of what is about the catalog, not about one run."""
+        return self.request.out or Path("results") / self.catalog
+
+    @property
+    def shelves(self) -> list[Path]:
+        """Return the folders whose marks count: that of the results, and that of the catalog."""
+        usual = Path("results") / self.catalog
+        return [self.shelf, *([usual] if usual != self.shelf and usual.is_dir() else [])]
+
+    @property
+    def out(self) -> Path:
+        """Return the folder of the results."""
+        return self.request.out or self.shelf / (self.lease.driver if self.lease else "latest")
+
+
+@contextlib.asynccontextmanager
+async def open_run(request: Request) -> AsyncIterator[Run]:
+    """Open the ledger and the connection to the service for one run."""
+    settings = read_settings()
+    _check_name(request.environment, settings)
+    database = Database(settings.ledger_address)
+    try:
+        check_environment(database, settings)
+        async with Client(settings) as client:
+            run = Run(request, settings, database, client)
+            if stops.is_stopped:
+                run.halt.stop()
+            yield run
+    finally:
+        await database.close()
+
+
+def _check_name(asked: str | None, settings: Settings) -> None:
+    """Raise PatternmillError for an environment that these settings are not about."""
+    if asked in (None, settings.service):
+        return
+    near = difflib.get_close_matches(str(asked), [settings.service, STUDIO], n=1)
+    message = f"The environment {asked} is not configured: the settings are those of {settings.service}."
+    remedy = (
+        f"Did you mean {near[0]}?"
+        if near
+        else "Set PATTERNMILL_ENVIRONMENT with the address and key of that one."
+    )
+    raise PatternmillError("unknown_environment", message, remedy)
+
+
+async def check_sheet(run: Run) -> "Checked":
+    """Read the sheet and what is offered, and check every row; for a retry, take the rows on record."""
+    if run.request.verb == "retry":
+        return _kept_rows(run)
+    from patternmill.tables.checks import check_rows
+    from patternmill.tables.columns import read_columns
+    from patternmill.tables.mapping import read_mapping
+    from patternmill.tables.results import restored
+    from patternmill.tables.sheet import read_sheet
+
+    if run.request.file is None:
+        raise PatternmillError("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
+    mapping = read_mapping(run.request.file, run.request.mapping)
+    sheet = read_sheet(run.request.file, mapping)
+    columns = read_columns(sheet.header, sheet.name, mapping)
+    if columns.run is not None:
+        sheet, run.is_part = replace(sheet, rows=sheet.rows.apply(restored)), True
+    run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
+    words = {
+        mapping.words.get(key(word), word.strip())
+        for word in sheet.rows[columns.used["category"]].dropna().unique()
+    }
+    database, environment = run.database, run.settings.service
+    offer = await read_offer(
+        run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
+    )
+    run.answers = offer.answers
+    return check_rows(sheet, columns, offer, mapping.words)
+
+
+def _kept_rows(run: Run) -> "Checked":
+    """Return the rows of the catalog that did not end well, as they are on record."""
+    from patternmill.tables.kept import kept_sheet
+
+    run.catalog = _named(run.request.catalog)
+    rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog)
+    if not rows:
+        message = f"There is no catalog {run.catalog} in {run.settings.service}."
+        raise PatternmillError("no_catalog", message, "`patternmill status` lists the catalogs.")
+    chosen = [
+        row
+        for row in rows
+        if row.retired is None and row.status != Status.SUCCEEDED and _is_chosen(row, run.request)
+    ]
+    if not chosen:
+        message = (
+            f"{run.catalog} has no row to retry{' among those that are named' if run.request.sku else ''}."
+        )
+        raise Halted(Outcome.COMPLETED, "nothing_to_retry", message)
+    run.keys = [row.key for row in chosen]
+    return kept_sheet(chosen)
+
+
+def _is_chosen(row: CatalogRow, request: Request) -> bool:
+    skus = {sku_key(sku) for sku in request.sku}
+    code = row.code or (json.loads(row.refusal)["code"] if row.refusal else "")
+    return (
+        (not skus or sku_key(row.sku) in skus)
+        and (not request.status or row.status in request.status)
+        and (not request.code or code in request.code)
+    )
+
+
+def _named(catalog: str | None) -> str:
+    """Return the catalog that is asked for; empty: none. Raises PatternmillError for a name that no folder can have."""
+    if catalog and not re.fullmatch(r"\w[\w.-]{0,99}", catalog):
+        message = f"{catalog!r} cannot be the name of a catalog."
+        raise PatternmillError("wrong_catalog", message, "Use letters, digits, `-`, `_` and `.`.")
+    return catalog or ""
+
+
+def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
+    """Return the catalog of a results file, by its runs, or the one that is named as the file is."""
+    if named := set(rows[column].dropna()) - {""} if column is not None else set():
+        found = run.database.read("SELECT DISTINCT catalog FROM runs WHERE id IN (:names...)", sorted(named))
+        if len(found) != 1:
+            message = f"The column `run` of {run.request.file} does not say which one catalog is meant."
+            raise PatternmillError("unknown_run", message, "Say it with --catalog.")
+        return str(found[0].catalog)
+    assert run.request.file
+    return re.sub(r"[^\w]+", "-", run.request.file.stem.casefold()).strip("-") or "catalog"
+
+
+def plan_run(run: Run, checked: "Checked") -> Plan:
+    """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
+    settings, request = run.settings, run.request
+    rows = list(_rows(settings.service, checked.rows))
+    wanted = {item.id for row in rows for item in row.chain}
+    prices = {stage: settings.price(stage) for stage in Stage}
+    last = last_attempts(run.database, wanted)
+    plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
+    return (
+        plan
+        if request.verb == "retry"
+        else _within_limits(run, replace(plan, changes=_changes(run, checked, plan)))
+    )
+
+
+def _within_limits(run: Run, plan: Plan) -> Plan:
+    """Return the plan with as many renamed and retired rows as was agreed to; say what is left as it is."""
+    changes, request, gone = plan.changes, run.request, len(plan.changes.gone)
+    run.left = []
+    if len(changes.renamed) > (request.rename or 0):
+        number, skus = len(changes.renamed), ", ".join(list(changes.renamed.values())[:5])
+        run.left.append(
+            f"{counted(number, 'row')} would be bought again after what looks like a rename (of {skus}), and "
+            f"{'is' if number == 1 else 'are'} left as before: --rename {number} buys them."
+        )
+        left, kept = frozenset(changes.renamed), {sku_key(sku) for sku in changes.renamed.values()}
+        plan = replace(plan.without(left), changes=replace(changes, gone=changes.gone - kept))
+    else:
+        plan = replace(plan, changes=replace(changes, renamed={}))
+    if request.verb != "refresh" or not gone:
+        return plan
+    is_within = RowLimit.parse(run.settings.retire_at_most).allows(gone, changes.total)
+    if gone > request.retire if request.retire is not None else not is_within:
+        run.left.append(
+            f"{counted(gone, 'row')} gone from the sheet stay in the catalog: --retire {gone} retires them."
+        )
+        plan = replace(plan, changes=replace(plan.changes, gone=frozenset()))
+    return plan
+
+
+def _rows(environment: str, cells: Any) -> Iterator[Row]:
+    patterns: dict[str, items.Item] = {}
+    columns = (cells[name] for name in ("sku", "prompt", "category_id", "selections"))
+    chosen: dict[str, dict[str, str]] = {}
+    for number, sku, prompt, category, selections in zip(cells.index, *columns, strict=True):
+        if prompt not in patterns:
+            patterns[prompt] = items.pattern_item(environment, prompt)
+        if selections not in chosen:
+            chosen[selections] = json.loads(selections)
+        yield Row(number, sku, items.product_item(patterns[prompt], sku, category, chosen[selections]))
+
+
+def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
+    """Return what the sheet has otherwise than its catalog."""
+    environment, database = run.settings.service, run.database
+    known = catalogs.known_rows(database, environment, run.catalog)
+    wanted = {
+        sku_key(row.sku): Wanted(
+            row.number, row.product.id, items.likeness_of(row.product), plan.is_bought(row.product)
+        )
+        for row in plan.rows
+    }
+    new = {row.likeness for row in wanted.values() if row.is_new}
+    retired = catalogs.retired_skus(database, environment, new) if new else {}
+    refused = {sku_key(sku) for sku in checked.problems["sku"] if sku}
+    unsold = {items.likeness_of(row.product) for row in _rows(environment, checked.unsold)}
+    return compare(known, wanted, refused, unsold, retired, lambda number: content_of(checked, number))
+
+
+async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
+    """Take the lease of the catalog and put the run and its rows on record. From here on, results are written."""
+    from patternmill.tables.kept import header_of
+
+    settings, request, environment = run.settings, run.request, run.settings.service
+    mark(run)
+    lease = Lease(run.database, environment, run.catalog)
+    rows: list[dict[str, Any]] = []
+    replaced: list[str] = []
+    if request.verb != "retry":
+        stored = catalogs.stored_rows(run.database, environment, run.catalog)
+        rows = records(checked, plan, stored, lease.driver, run.is_part)
+        run.keys = [record["key"] for record in rows]
+        if not run.is_part:
+            replaced = [name for name in stored.keys() - set(run.keys) if name.startswith("#")]
+    differing = [record for record in rows if record.pop("differs")]
+    gone = plan.changes.gone if request.verb == "refresh" else frozenset()
+
+    def write(connection: Connection) -> None:
+        catalogs.remember_offers(connection, environment, run.answers)
+        catalogs.drop_rows(connection, environment, run.catalog, gone, replaced)
+        catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
+
+    about = {
+        "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
+        "budget": request.most_spent, "currency": settings.currency, "delimiter": checked.sheet.delimiter,
+        "header": header_of(checked), "folder": str(run.shelf),
+    }  # fmt: skip
+    await lease.take(about, write)
+    run.lease = lease
+    for start in range(_ROWS_AT_ONCE, len(differing), _ROWS_AT_ONCE):
+        part = differing[start : start + _ROWS_AT_ONCE]
+        await run.database.write(
+            lambda connection, part=part: catalogs.write_rows(connection, environment, run.catalog, part)
+        )
+    purchases = Purchases(lease, settings)
+    run.client.confirm, run.client.halted = lease.confirm, lambda: bool(run.halt)
+    run.client.polling = {
+        stage: Polling(purchases.last_durations(stage)) for stage in (Stage.PATTERN, Stage.PRODUCT)
+    }
+    limit = settings.in_doubt_limit.total_seconds()
+    run.engine = Engine(purchases, run.client, run.halt, Admission(run.halt, purchases.standings), limit)
+
+
+async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
+    """Make the rows and follow what is under way. Returns when all have ended, or the run was halted."""
+    assert run.engine and run.lease
+    purchases, day_left = run.engine.purchases, run.engine.purchases.left_today()
+    others = purchases.jobs_left(plan.steps)
+    rows = list(affordable(plan, run.request.max_items, _least(run.request.most_spent, day_left)))
+    run.work = plan.work
+    if plan.work or others:
+        await purchases.stand(
+            {step.item.stage for step in plan.steps.values()} | {one.stage for one in others}
+        )
+        fanout = Fanout(
+            plan, run.engine, maker, run.settings.max_in_flight, lambda: setattr(run, "made", run.made + 1)
+        )
+        beating = asyncio.create_task(run.lease.keep(run.halt.set, lambda: mark(run)))
+        try:
+            with stops.watched(run.halt):
+                async with maker.watching(run):
+                    await fanout.make(rows, others)
+        finally:
+            beating.cancel()
+    if len(rows) < len(plan.rows):
+        message = f"{counted(len(plan.rows) - len(rows), 'row')} did not fit into the limits of this run."
+        run.halt.set(Halted(Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again for the rest."))
+
+
+def mark(run: Run) -> None:
+    """Say beside the results how far their ledger is. Raises PatternmillError."""
+    for folder in run.shelves:
+        write_marks(folder, run.database, run.settings.service)
+
+
+def _least(*amounts: int | None) -> int | None:
+    return min((amount for amount in amounts if amount is not None), default=None)
+
+
+class Stops:
+    """The signals that end this process, passed on to the runs in it and then to who handled them before."""
+
+    def __init__(self) -> None:
+        #: Whether the process is to end: no run begins any more.
+        self.is_stopped = False
+        #: Whether the process is a command of ours, which ends by itself.
+        self.is_command = False
+        self._halts: list[Callable[[], None]] = []
+        self._before: dict[int, Any] = {}
+
+    @contextlib.contextmanager
+    def watched(self, halt: Halt) -> Iterator[None]:
+        """Let a first Ctrl-C or SIGTERM halt the run, and a second one end the process."""
+        loop = asyncio.get_running_loop()
+        stop = lambda: loop.call_soon_threadsafe(halt.stop)  # noqa: E731
+        self._halts.append(stop)
+        if len(self._halts) == 1 and threading.current_thread() is threading.main_thread():
+            self._before = {
+                number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
+            }
+        try:
+            yield
+        finally:
+            self._halts.remove(stop)
+            if not self._halts:
+                self._restore()
+
+    def _stop(self, number: int, frame: Any) -> None:
+        if self.is_stopped:
+            os._exit(128 + number)
+        self.is_stopped = True
+        self.number = number
+        for stop in self._halts:
+            stop()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def pass_on(self) -> None:
+        """Tell who handled the signal before: a parent flow, a worker. A command of ours has nobody else."""
+        handler = self._before.get(self.number) if self.is_stopped and not self._halts else None
+        self._before = {}
+        if callable(handler) and not self.is_command:
+            handler(self.number, None)
+
+
+stops = Stops()

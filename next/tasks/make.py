@@ -1,0 +1,120 @@
+"""Prefect tasks that do the work: a task run lasts as long as what it makes."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+from prefect import State, get_client, task
+from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
+from prefect.exceptions import PrefectException
+from prefect.states import Cancelled, Completed, Failed
+
+from patternmill.errors import Overlap, PatternmillError
+from patternmill.fanout import Group, Maker, Work
+from patternmill.request import Agreement, Question
+from patternmill.run import Run
+from patternmill.states import OPEN, Attempt
+from patternmill.states import State as AttemptState
+from tasks.approval import ask, plan_waits
+from tasks.dead_runs import catalog_tag, end_dead_runs
+from tasks.page import watching
+
+#: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
+_PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+
+
+@task(task_run_name="{work.label}", **_PLAIN)
+async def make_item(work: Work) -> State[Any]:
+    """Make one item: intent in the ledger, request, job, result in the ledger."""
+    try:
+        return _state_of(await work.do())
+    except PatternmillError as reason:
+        return Cancelled(name="NotStarted", message=f"Not begun: {reason.message}")
+
+
+@task(task_run_name="{group.label}", **_PLAIN)
+async def make_group(group: Group) -> State[Any]:
+    """Make a group of rows, as they have their turn."""
+    ends = [_state_of(attempt) for attempt in await group.do() if attempt]
+    for kind in ("FAILED", "CANCELLED"):
+        if found := [end for end in ends if end.type.value == kind]:
+            message = "\n".join(str(end.message) for end in found[:20])
+            return found[0].model_copy(update={"message": message})
+    return Completed(message=f"{len(ends):,} rows")
+
+
+def _state_of(attempt: Attempt) -> State[Any]:
+    """Return what became of an item. Only a failure is red: a job that goes on is followed by the next run."""
+    if attempt.state is AttemptState.SUCCEEDED:
+        return Completed(message=attempt.result_id)
+    words = f"{attempt.label}: {attempt.state} {attempt.code} {attempt.message}".strip()
+    message = f"{words} (request {attempt.request_id})"
+    return Cancelled(name="Waiting", message=message) if attempt.state in OPEN else Failed(message=message)
+
+
+async def _make_item(work: Work) -> object:
+    """Make an item as a task run whose input is that of the item which it is built on."""
+    below = [work.built_on] if isinstance(work.built_on, State) else None
+    return await make_item(work, return_state=True, wait_for=below)
+
+
+async def _make_group(group: Group) -> object:
+    return await make_group(group, return_state=True)
+
+
+def _as_task(step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
+    name = step.__name__.replace("_", " ")
+
+    async def taken(*arguments: Any) -> Any:
+        result: list[Any] = []
+
+        @task(name=name, task_run_name=name, **_PLAIN)
+        async def take() -> State[Any] | None:
+            try:
+                result.append(await step(*arguments))
+            except PatternmillError as refusal:
+                result.append(refusal)
+                return Cancelled(name="Refused", message=str(refusal))
+            return None
+
+        await take(return_state=True)
+        if isinstance(result[0], PatternmillError):
+            raise result[0]
+        return result[0]
+
+    return taken
+
+
+async def _tag(run: Run) -> None:
+    """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    tags = {
+        *context.flow_run.tags,
+        catalog_tag(run.settings.service, run.catalog),
+        run.settings.service,
+        run.catalog,
+    }
+    with contextlib.suppress(httpx.HTTPError, PrefectException):
+        async with get_client() as client:
+            await client.update_flow_run(context.flow_run.id, tags=sorted(tags))
+
+
+async def _end_dead_runs(run: Run) -> None:
+    await end_dead_runs(run.settings.service, run.catalog)
+
+
+async def _ask(question: Question) -> Agreement | None:
+    """Ask by the form of a suspended run, unless another run of the catalog asks the same already."""
+    context = FlowRunContext.get()
+    if context and context.flow_run and context.flow_run.deployment_id and await plan_waits(question):
+        message = f"Another run of {question.catalog} already waits for an answer about this very plan."
+        raise Overlap("plan_waits", message, "Answer that one in the Prefect UI.")
+    return await ask(question)
+
+
+PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _end_dead_runs, _ask, watching)
