@@ -90,27 +90,21 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class _Judged:
+    code: str
+    message: str
+
+
+class Refused(_Judged):
     """The service refuses the request, and made nothing."""
 
-    code: str
-    message: str
 
-
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(_Judged):
     """Something may exist; a person decides."""
 
-    code: str
-    message: str
 
-
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(_Judged):
     """No request of this run can go through."""
-
-    code: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +125,22 @@ class Situation:
     #: How long it may be tried for, and has been; for a poll, the age of its job.
     patience: float
     elapsed: float = 0.0
-    #: Since the service itself last answered any request.
+    #: For how long nothing but pages of something else, and rate limits, came back for any request.
     quiet: float = 0.0
     #: Sends so far, this one included; for a poll, those in a row that said nothing of the job.
     tries: int = 1
-    #: How often a success with this very text has come in a row.
+    #: How often this very text has come in a row.
     alike: int = 1
+    text: str = ""
     #: An earlier send may have been executed.
     in_doubt: bool = False
     #: The service has answered well before, so the address and the key are right.
     works: bool = True
+
+    def met(self, answer: Answer, elapsed: float, quiet: float, works: bool) -> "Situation":
+        """Return the situation in which an answer is judged."""
+        alike = self.alike + 1 if answer.text == self.text else 1
+        return replace(self, elapsed=elapsed, quiet=quiet, alike=alike, text=answer.text, works=works)
 
     def after(self, decision: Again) -> "Situation":
         """Return the situation of the next send."""
@@ -191,7 +191,8 @@ def stopped(answer: Answer, now: Situation) -> Stop | None:
         code, remedy = STOPPING[status]
         is_of_prompt = status == 403 and "prompt" in now.asked.sent and _refuses_content(answer)
         return None if is_of_prompt else Stop(code, f"The service answered {answer.reason}. {remedy}")
-    if not now.works and status is not None and (status in MISADDRESSED or 300 <= status < 400):
+    is_first = not now.works and now.asked.job_id is None
+    if is_first and status is not None and (status in MISADDRESSED or 300 <= status < 400):
         return Stop("wrong_address", f"The service answered {answer.reason}. {CHECK_ADDRESS}")
     if is_page and status is not None and status < 500 and now.quiet > min(_PAGES, now.patience):
         front = "Something in front of the service, such as a firewall or a proxy, answers in its place"

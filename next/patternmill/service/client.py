@@ -10,8 +10,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any, Self
 from urllib.request import getproxies, proxy_bypass
 
@@ -59,7 +58,13 @@ _NOT_SENT = (
     aiohttp.ClientHttpProxyError,
     httpx.ConnectError,
 )
-_UNUSABLE = (aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol)
+#: Errors of an address, the words for each, and whether they are one even after a good answer.
+_UNUSABLE = (
+    ((aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol), "it is no address", True),
+    (aiohttp.ClientConnectorCertificateError, "its certificate cannot be verified", True),
+    (aiohttp.ClientConnectorSSLError, "it does not speak TLS", False),
+    (aiohttp.ClientConnectorDNSError, "its name is not found", False),
+)
 
 
 class Client:
@@ -84,8 +89,8 @@ class Client:
         self._job_patience = settings.job_timeout.total_seconds()
         self._connections = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._addresses: dict[str, httpx.URL] = {}
-        #: A request has been answered well, so the address and the key are right; when one was answered at all.
-        self._works, self._answered_at = False, 0.0
+        #: A request was answered well; since when nothing but pages of something else and rate limits came back.
+        self._works, self._quiet_since = False, math.inf
         #: By operation, the fields of requests that its answers have repeated exactly.
         self._repeated: dict[str, set[str]] = {}
         self.pace = Pace()
@@ -104,28 +109,24 @@ class Client:
     async def create(self, attempt: Attempt, *, in_doubt: bool, is_other: IsOther) -> Decision:
         """Send the request of an attempt until the service's answer is clear. `in_doubt`: it may have been sent.
 
-        Raises what `confirm` raises. Nothing was sent then, unless the attempt was in doubt.
+        Raises what `confirm` raises: this time nothing was sent.
         """
         stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
-        operation, bucket, began, text = f"{stage}s/create", self.pace.creates[stage], loop.time(), None
+        operation, bucket, began = f"{stage}s/create", self.pace.creates[stage], loop.time()
         asked = self._asked(operation, attempt, is_other)
         now = Situation(asked, self._create_patience, in_doubt=in_doubt)
         while True:
             sent_at = loop.time()
-            answer = await self.post(operation, attempt.body, guarded=True)
-            text, alike = answer.text, now.alike + 1 if answer.text == text else 1
-            now = self._situation(now, began, loop.time() - began, alike)
+            answer, now = await self._exchange(operation, attempt.body, now, began, guarded=True)
             decision = decide_create(answer, now)
-            if answer.status == 429:
-                bucket.refused(
-                    sent_at, decision.after if isinstance(decision, Again) and decision.told else 0.0
-                )
+            if isinstance(decision, Accepted):
+                bucket.taken()
+                self._repeated[operation] |= repeats(answer.data, asked.sent)
             if not isinstance(decision, Again):
-                if isinstance(decision, Accepted):
-                    bucket.taken()
-                    self._learn(operation, answer.data, asked)
                 return self._masked(decision)
-            if decision.told and answer.status != 429:
+            if answer.status == 429:
+                bucket.refused(sent_at)
+            if decision.told:
                 bucket.hold(decision.after)
             now = now.after(decision)
             if not self.halted():
@@ -137,43 +138,37 @@ class Client:
                 )
 
     async def follow(self, attempt: Attempt, is_other: IsOther) -> Decision:
-        """Ask about the job of an attempt until it has ended, or its time is over.
-
-        A job of an earlier run is given some time, however old it is.
-        """
-        stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
-        polling, asked = self.polling[stage], self._asked(_POLL, attempt, is_other, job_is_new=False)
-        scout, began, text = polling.begin(), loop.time(), None
-        before = max(self._now() - (attempt.accepted_at or self._now()), 0.0)
+        """Ask about the job of an attempt until it has ended, or its time is over; one of an earlier run for a while."""
+        polling, loop, wall = self.polling[Stage(attempt.stage)], asyncio.get_running_loop(), self._now()
+        before = max(wall - (attempt.accepted_at or wall), 0.0)
         patience = max(self._job_patience, before + min(self._job_patience, _GRACE))
-        now, question, pause = Situation(asked, patience), json.dumps({"jobId": attempt.job_id}), 0.0
+        now = Situation(self._asked(_POLL, attempt, is_other, job_is_new=False), patience)
+        scout, began, question, pause = polling.begin(), loop.time() - before, _question(attempt), 0.0
         while True:
-            age = before + loop.time() - began
+            age = loop.time() - began
             await asyncio.sleep(max(pause, min(polling.pause(age, scout=scout), patience - age)))
             await self.pace.polls.turn()
-            answer = await self.post(_POLL, question)
-            text, alike = answer.text, now.alike + 1 if answer.text == text else 1
-            now = self._situation(now, began, before + loop.time() - began, alike)
+            answer, now = await self._exchange(_POLL, question, now, began)
             decision = decide_poll(answer, now)
+            if isinstance(decision, Ended):
+                self._repeated[_POLL] |= repeats(answer.data, now.asked.sent)
+                if decision.result_id:
+                    polling.learn(now.elapsed)
             if not isinstance(decision, Again):
-                if isinstance(decision, Ended):
-                    self._learn(_POLL, answer.data, asked)
-                    if decision.result_id:
-                        polling.learn(now.elapsed)
                 return self._masked(decision)
-            if answer.status == 429:
-                self.pace.polls.refused(loop.time(), decision.after)
+            if decision.told:
+                self.pace.polls.refused(loop.time())
             pause = decision.after
             now = now.after(decision) if pause else replace(now, tries=1)
 
     async def ask_about(self, attempt: Attempt, is_other: IsOther) -> Decision:
         """Ask about the job of an attempt once."""
-        asked = self._asked(_POLL, attempt, is_other)
-        age = self._now() - (attempt.accepted_at or attempt.intended_at or self._now())
-        await self.pace.polls.turn()
-        began = asyncio.get_running_loop().time()
-        answer = await self.post(_POLL, json.dumps({"jobId": attempt.job_id}))
-        now = self._situation(Situation(asked, math.inf, tries=3), began, age, 1)
+        wall = self._now()
+        began = (
+            asyncio.get_running_loop().time() - wall + (attempt.accepted_at or attempt.intended_at or wall)
+        )
+        now = Situation(self._asked(_POLL, attempt, is_other), math.inf, tries=3)
+        answer, now = await self._exchange(_POLL, _question(attempt), now, began)
         return self._masked(decide_poll(answer, now))
 
     async def read(self, operation: str, question: dict[str, Any]) -> Any:
@@ -181,18 +176,27 @@ class Client:
 
         Raises PatternmillError where no request can go through, or something else answers in the service's place.
         """
-        now = Situation(Asked(Stage.PATTERN, {}), 0.0, works=False)
-        for pause in (0.3, 1.0, 2.0, None):
+        nothing = Situation(Asked(Stage.PATTERN, {}), 0.0)
+        for pause in (0.3, 1.0, 2.0, 0.0):
             answer = await self.post(operation, json.dumps(question))
             if answer.status == 200 and answer.data is not None:
                 return answer.data
             quiet = 0.0 if self._works or pause else math.inf
-            stop = stopped(answer, replace(now, works=self._works, quiet=quiet))
-            if stop is not None and (stop.code != "wrong_address" or answer.data is None):
+            stop = stopped(
+                answer, replace(nothing, works=self._works or answer.data is not None, quiet=quiet)
+            )
+            if stop is not None:
                 raise PatternmillError(stop.code, self._without_key(stop.message))
-            if pause and answer.status not in (400, 404, 405, 410, 422, 501):
-                await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)))
+            if answer.status not in (400, 404, 405, 410, 422, 501):
+                await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)) if pause else 0.0)
         return None
+
+    async def _exchange(
+        self, operation: str, body: str, now: Situation, began: float, *, guarded: bool = False
+    ) -> tuple[Answer, Situation]:
+        """Send one request, and return its answer with the situation in which it is judged."""
+        answer, at = await self.post(operation, body, guarded=guarded), asyncio.get_running_loop().time()
+        return answer, now.met(answer, at - began, max(at - self._quiet_since, 0.0), self._works)
 
     async def post(self, operation: str, body: str, *, guarded: bool = False) -> Answer:
         """Send one request, and return what came back within the deadline. Never raises but for `confirm`.
@@ -200,13 +204,9 @@ class Client:
         The transport sends it: an httpx client around it follows redirects and costs half of a request's CPU.
         """
         content = _Body(body.encode(), self.confirm if guarded else None)
-        request = httpx.Request(
-            "POST",
-            self._address(operation),
-            headers={"content-length": str(len(content.body))},
-            stream=content,
-            extensions=self._extensions,
-        )
+        length = {"content-length": str(len(content.body))}
+        address, more = self._address(operation), self._extensions
+        request = httpx.Request("POST", address, headers=length, stream=content, extensions=more)
         try:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)
@@ -219,30 +219,19 @@ class Client:
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
             text = f"it leads to {_host_of(headers.get('location', ''))}"
-        asked = headers.get("retry-after")
-        answer = Answer(
-            status,
-            self._without_key(text),
-            _retry_after(asked, headers.get("date"), self._now()) if asked else None,
-        )
-        if status < 500 and not answer.is_page:
-            self._works = self._works or status < 300
-            self._answered_at = asyncio.get_running_loop().time()
+        pause = _retry_after(headers, self._now()) if "retry-after" in headers else None
+        answer = Answer(status, self._without_key(text), pause)
+        if answer.is_page or status == 429:
+            self._quiet_since = min(self._quiet_since, asyncio.get_running_loop().time())
+        elif status < 500:
+            self._works, self._quiet_since = self._works or status < 300, math.inf
         return answer
 
     def _asked(
         self, operation: str, attempt: Attempt, is_other: IsOther, *, job_is_new: bool = True
     ) -> Asked:
-        repeated = self._repeated.setdefault(operation, set())
-        stage, sent = Stage(attempt.stage), json.loads(attempt.body)
-        return Asked(stage, sent, is_other, attempt.job_id, job_is_new, repeated)
-
-    def _situation(self, now: Situation, began: float, elapsed: float, alike: int) -> Situation:
-        quiet = asyncio.get_running_loop().time() - max(began, self._answered_at)
-        return replace(now, elapsed=elapsed, quiet=quiet, alike=alike, works=self._works)
-
-    def _learn(self, operation: str, data: dict[str, Any], asked: Asked) -> None:
-        self._repeated[operation] |= repeats(data, asked.sent)
+        repeated, sent = self._repeated.setdefault(operation, set()), json.loads(attempt.body)
+        return Asked(Stage(attempt.stage), sent, is_other, attempt.job_id, job_is_new, repeated)
 
     def _masked(self, decision: Decision) -> Decision:
         """Return a decision without the key, which a service may repeat in other writings than the answer's own."""
@@ -265,26 +254,19 @@ class Client:
         request went out a ConnectTimeout, and taking that for "not sent" would buy twice.
         """
         root = error.__cause__ if isinstance(error.__cause__, aiohttp.ClientError) else error
-        if isinstance(root, aiohttp.ClientConnectorCertificateError):
-            return Answer(trouble="unusable", text="its certificate cannot be verified")
-        if isinstance(root, _UNUSABLE):
-            return Answer(trouble="unusable", text="it is no address")
-        if (
-            isinstance(root, aiohttp.ClientConnectorDNSError | aiohttp.ClientConnectorSSLError)
-            and not self._works
-        ):
-            missing = isinstance(root, aiohttp.ClientConnectorDNSError)
-            return Answer(
-                trouble="unusable", text="its name is not found" if missing else "it does not speak TLS"
-            )
+        for kinds, words, is_final in _UNUSABLE:
+            if isinstance(root, kinds) and (is_final or not self._works):
+                return Answer(trouble="unusable", text=words)
         if isinstance(root, _NOT_SENT):
             return Answer(trouble="unreachable", text="no connection")
+        if isinstance(root, TimeoutError):
+            return Answer(trouble="lost", text="no whole answer in time")
         words = (
-            "no whole answer in time"
-            if isinstance(root, TimeoutError)
+            "the answer is too large"
+            if isinstance(root, _TooLargeError)
             else "the connection broke before the answer"
         )
-        return Answer(trouble="lost", text=str(root) if isinstance(root, _TooLargeError) else words)
+        return Answer(trouble="lost", text=words)
 
 
 class _TooLargeError(Exception):
@@ -320,7 +302,7 @@ async def _text_of(response: httpx.Response) -> str:
     async for part in response.stream:
         read += unpacker.decompress(part, _MOST_BYTES + 1) if unpacker else part
         if len(read) > _MOST_BYTES:
-            raise _TooLargeError("the answer is larger than 4 MB")
+            raise _TooLargeError
     try:
         return read.decode(json.detect_encoding(read) if read[1:2] == b"\0" or read[:1] > b"{" else "utf-8")
     except UnicodeDecodeError:
@@ -413,22 +395,20 @@ def _host_of(location: str) -> str:
     return f"{found[1] or ''}{found[2]}" if found else "another path of this address"
 
 
-def _retry_after(text: str, date: str | None, now: float) -> float | None:
-    """Return the pause that an answer asks for, in seconds; None where it asks for none that makes sense.
+def _retry_after(headers: httpx.Headers, now: float) -> float | None:
+    """Return the pause that an answer asks for, in seconds; None where that makes no sense.
 
     A moment is compared with the service's own clock where the answer has it, so that ours may be wrong.
     """
-    if re.fullmatch(r"\s*\d+(\.\d+)?([eE]\+?\d{1,2})?\s*", text, re.ASCII):
+    text = headers["retry-after"].strip()
+    if re.fullmatch(r"\d+(\.\d+)?([eE]\+?\d{1,2})?", text, re.ASCII):
         return min(float(text), 1e9)
-    until = _moment(text)
-    if until is None:
-        return None
-    return max(until - (_moment(date) or now), 0.0)
-
-
-def _moment(text: str | None) -> float | None:
+    until, date = parsedate_tz(text), parsedate_tz(headers.get("date", ""))
     try:
-        moment = parsedate_to_datetime(text or "")
-    except (ValueError, IndexError, OverflowError, TypeError):
+        return max(mktime_tz(until) - (mktime_tz(date) if date else now), 0.0) if until else None
+    except (ValueError, OverflowError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _question(attempt: Attempt) -> str:
+    return json.dumps({"jobId": attempt.job_id})

@@ -12,7 +12,7 @@ from patternmill.items import Stage
 _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
 #: What a request that is taken does to the rate before the first refusal; afterwards a refusal leaves this share of
 #: the rate, which is what it was after so many that are taken.
-_GROWTH, _LEFT, _BACK = 1.03, 0.8, 60
+_GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.85, 150
 #: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
 _BURST = 1.0
 
@@ -22,7 +22,7 @@ class Bucket:
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-        self._step: float | None = None
+        self._step = 0.0
         self._next = self._quiet_until = self._cut_at = 0.0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
@@ -43,16 +43,15 @@ class Bucket:
 
     def taken(self) -> None:
         """Raise the rate, as the service took a request."""
-        faster = self.rate * _GROWTH if self._step is None else self.rate + self._step
+        faster = self.rate + self._step if self._step else self.rate * _GROWTH
         self.rate = min(faster, _MOST)
 
-    def refused(self, sent_at: float, pause: float = 0.0) -> None:
-        """Send nothing for a pause, then more slowly. One that was sent before the last cut causes no other."""
-        self.hold(pause)
+    def refused(self, sent_at: float) -> None:
+        """Cut the rate. A request from before the last cut causes no other; the first one came from growing too fast."""
         if sent_at >= self._cut_at:
-            self._cut_at = max(asyncio.get_running_loop().time(), self._quiet_until)
-            self._step = self.rate * (1 - _LEFT) / _BACK
-            self.rate = max(self.rate * _LEFT, _LEAST)
+            left = _LEFT if self._step else _FIRST_LEFT
+            self._cut_at, self._step = asyncio.get_running_loop().time(), self.rate * (1 - _LEFT) / _BACK
+            self.rate = max(self.rate * left, _LEAST)
 
     def hold(self, pause: float) -> None:
         """Send nothing for a pause. What could have been sent meanwhile leaves at once after it."""
@@ -123,4 +122,4 @@ class Polling:
             return max(self._first - age, 0.1)
         if self._last or scout:
             return max(min(age, 2.0), 0.05 * age, 0.5)
-        return max(min(age, 15.0), 0.5)
+        return max(min(age, 15.0), 2.0)

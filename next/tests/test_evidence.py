@@ -1,0 +1,94 @@
+"""What contradicts a request in an answer about its job, as a table."""
+
+import pytest
+
+from patternmill.items import Stage
+from patternmill.service.evidence import Asked, contradiction, repeats
+
+PROMPT = {"requestId": "r1", "prompt": "Blue herons, ink on cream"}
+CHOICE = {
+    "requestId": "r2",
+    "patternId": "p1",
+    "categoryId": "mug",
+    "selections": {"Size": "11oz", "Rim": "red"},
+}
+REFINED = {"requestId": "r3", "patternId": "p1", "hue": "blue"}
+#: What other items of ours have.
+OTHERS = {
+    ("requestId", "r9"),
+    ("prompt", "Blue herons"),
+    ("patternId", "p9"),
+    ("selection", ("Size", "15oz")),
+    ("jobId", "j9"),
+    ("result", "made9"),
+}
+DONE = {"status": "succeeded"}
+
+
+def said(sent, data, *, repeated=(), job_id=None, stage=None, job_is_new=True):
+    stage = stage or (Stage.PATTERN if "prompt" in sent else Stage.PRODUCT)
+    asked = Asked(stage, sent, lambda *one: one in OTHERS, job_id, job_is_new, repeated)
+    return contradiction({"jobId": "j1", "kind": stage, "status": "running", "result": None} | data, asked)
+
+
+@pytest.mark.parametrize(
+    ("sent", "data", "known", "named"),
+    [
+        (PROMPT, {"jobId": "j2"}, {"job_id": "j1"}, "j1"),
+        (PROMPT, {"jobId": "j9"}, {}, "j9"),
+        (CHOICE, {"kind": "pattern"}, {}, "kind pattern"),
+        (PROMPT, {"kind": "Product"}, {}, "kind product"),
+        (PROMPT, {"requestId": "r9"}, {}, "r9"),
+        (PROMPT, {"request": {"requestId": "r9"}}, {}, "r9"),
+        (PROMPT, {"input": {"prompt": "Blue herons"}}, {}, "Blue herons"),
+        (CHOICE, {"patternId": "p9"}, {}, "p9"),
+        (CHOICE, DONE | {"result": {"productId": "new", "patternId": "p9"}}, {}, "p9"),
+        (CHOICE, {"selections": {"Size": "15oz", "Rim": "red"}}, {}, "Size=15oz"),
+        (PROMPT, {"requestId": "req_77"}, {"repeated": {"requestId"}}, "req_77"),
+        (PROMPT, {"prompt": "Red foxes"}, {"repeated": {"prompt"}}, "Red foxes"),
+        (CHOICE, {"categoryId": "bag"}, {"repeated": {"categoryId"}}, "bag"),
+        (CHOICE, {"selections": {"Rim": "blue"}}, {"repeated": {"selections"}}, "blue"),
+        (PROMPT, {"status": "failed", "result": {"patternId": "new"}}, {}, "new"),
+        (CHOICE, DONE | {"result": {"patternId": "p1"}}, {}, "ended with a pattern"),
+        (CHOICE, DONE | {"result": {"productId": "made9"}}, {}, "made9"),
+    ],
+)
+def test_what_contradicts_is_named(sent, data, known, named):
+    assert named in said(sent, data, **known)
+
+
+@pytest.mark.parametrize(
+    ("sent", "data", "known"),
+    [
+        (PROMPT, {}, {"repeated": {"prompt", "requestId"}}),
+        (PROMPT, {"jobId": "j9"}, {"job_id": "j9", "job_is_new": False}),
+        (PROMPT, {"kind": "generation"}, {}),
+        (PROMPT, {"kind": None}, {}),
+        (PROMPT, {"requestId": "req_77"}, {}),
+        (PROMPT, {"requestId": "req_77", "request": {"requestId": "r1"}}, {"repeated": {"requestId"}}),
+        (PROMPT, {"prompt": "Blue herons, ink…"}, {"repeated": {"prompt"}}),
+        (PROMPT, {"prompt": "blue  herons, ink on CREAM"}, {"repeated": {"prompt"}}),
+        (PROMPT, {"prompt": None}, {"repeated": {"prompt"}}),
+        (PROMPT, {"prompt": "Red foxes"}, {}),
+        (PROMPT, {"similar": [{"prompt": "Blue herons", "patternId": "p9"}]}, {}),
+        (PROMPT, DONE | {"result": {"patternId": "new", "productId": "made9"}}, {}),
+        (PROMPT, DONE | {"result": None}, {}),
+        (CHOICE, {"selections": {"Size": "11OZ", "Finish": "matte"}}, {"repeated": {"selections"}}),
+        (CHOICE, {"selections": {"Size": "12oz"}}, {}),
+        (CHOICE, {"selections": [{"name": "Size", "value": "15oz"}]}, {}),
+        (CHOICE, DONE | {"result": {"productId": "new", "patternId": "p1"}}, {}),
+        (CHOICE, {"status": "failed", "result": {"patternId": "p1"}}, {}),
+        (REFINED, DONE | {"kind": "pattern", "result": {"patternId": "new"}}, {"stage": Stage.REFINEMENT}),
+    ],
+)
+def test_what_does_not_contradict(sent, data, known):
+    assert said(sent, data, **known) == ""
+
+
+def test_a_service_repeats_what_was_sent_exactly():
+    data = {
+        "requestId": "r2",
+        "job": {"patternId": "p1", "selections": {"Size": "11oz", "Rim": "red"}},
+        "categoryId": "x",
+    }
+    assert repeats(data, CHOICE) == {"requestId", "patternId", "selections"}
