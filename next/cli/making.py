@@ -231,13 +231,14 @@ async def _shown(request: Request, server: "Server") -> End:
 
     from flows import FLOWS
 
-    flow, started = FLOWS[request.verb], time.time()
+    flow: Any = FLOWS[request.verb]
+    started = time.time()
     asked = request.model_dump(mode="json", exclude_none=True)
     try:
         state = await flow(
             **{name: asked[name] for name in flow.parameters.properties if name in asked}, return_state=True
         )
-        end = _end_of_state(state)
+        end = _end_of_state(state, await state.aresult(raise_on_failure=False))
         is_settled = await server.settled(state.state_details.flow_run_id)
     except (httpx.HTTPError, PrefectException, OSError) as lost:
         end, is_settled = _end_on_record(request, started, lost), False
@@ -249,9 +250,9 @@ async def _shown(request: Request, server: "Server") -> End:
     return end
 
 
-def _end_of_state(state: Any) -> End:
+def _end_of_state(state: Any, result: Any) -> End:
     """Return the end that the state of a flow run tells. Raises PatternmillError where a fault ended the flow."""
-    data = getattr(state.data, "summary", state.data)
+    data = getattr(result, "summary", result)
     if not isinstance(data, Summary):
         raise PatternmillError("unexpected", f"The run ended {state.name}: {state.message}", "Report it.")
     return End(data.outcome, state.message or "", data)

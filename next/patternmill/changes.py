@@ -23,9 +23,9 @@ class RowLimit:
     def parse(cls, text: str) -> "RowLimit":
         """Return a limit that the settings have found well formed."""
         parts = [part.strip() for part in text.split(",")]
-        counts = [int(part) for part in parts if not part.endswith("%")]
-        shares = [int(part.rstrip("% ")) / 100 for part in parts if part.endswith("%")]
-        return cls(*(counts or [None])[:1], *(shares or [None])[:1])
+        count = next((int(part) for part in parts if not part.endswith("%")), None)
+        share = next((int(part.rstrip("% ")) / 100 for part in parts if part.endswith("%")), None)
+        return cls(count, share)
 
     def allows(self, number: int, total: int) -> bool:
         """Return whether so many of all may change: a few always, and never all of them."""

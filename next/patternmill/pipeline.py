@@ -29,7 +29,7 @@ async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
             await begin(run, checked, plan)
             await maker.begun(run)
             await make_rows(run, plan, maker)
-            end = await maker.step(finish)(run, checked, plan)
+            end: End = await maker.step(finish)(run, checked, plan)
     except PatternmillError as refusal:
         end = end_of(refusal, **about)
     _pass_stop_on()

@@ -22,7 +22,8 @@ class Row:
     @property
     def chain(self) -> list[Item]:
         """Return what has to exist for the row, the first first; the last is its product."""
-        chain, item = [], self.product.parent
+        chain: list[Item] = []
+        item = self.product.parent
         while item:
             chain.insert(0, item)
             item = item.parent

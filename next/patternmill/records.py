@@ -18,7 +18,7 @@ _SAME = ("position", "number", "cells", "refusal", "wants")
 
 def content_of(checked: "Checked", number: int) -> str:
     """Return what a row that is fit says, as JSON."""
-    row = checked.rows.loc[number]
+    row: Any = checked.rows.loc[number]
     return _content(row["prompt"], row["category_id"], row["category"], row["selections"])
 
 

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,9 +300,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     run.lease = lease
     for start in range(_ROWS_AT_ONCE, len(differing), _ROWS_AT_ONCE):
         part = differing[start : start + _ROWS_AT_ONCE]
-        await run.database.write(
-            lambda connection, part=part: catalogs.write_rows(connection, environment, run.catalog, part)
-        )
+        await run.database.write(partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part))
     purchases = Purchases(lease, settings)
     run.client.confirm, run.client.halted = lease.confirm, lambda: bool(run.halt)
     run.client.polling = {
@@ -355,14 +354,14 @@ class Stops:
         self.is_stopped = False
         #: Whether the process is a command of ours, which ends by itself.
         self.is_command = False
-        self._halts: list[Callable[[], None]] = []
+        self._halts: list[Callable[[], Any]] = []
         self._before: dict[int, Any] = {}
 
     @contextlib.contextmanager
     def watched(self, halt: Halt) -> Iterator[None]:
         """Let a first Ctrl-C or SIGTERM halt the run, and a second one end the process."""
         loop = asyncio.get_running_loop()
-        stop = lambda: loop.call_soon_threadsafe(halt.stop)  # noqa: E731
+        stop: Callable[[], Any] = lambda: loop.call_soon_threadsafe(halt.stop)  # noqa: E731
         self._halts.append(stop)
         if len(self._halts) == 1 and threading.current_thread() is threading.main_thread():
             self._before = {

@@ -57,11 +57,13 @@ def _state_of(attempt: Attempt) -> State[Any]:
 async def _make_item(work: Work) -> object:
     """Make an item as a task run whose input is that of the item which it is built on."""
     below = [work.built_on] if isinstance(work.built_on, State) else None
-    return await make_item(work, return_state=True, wait_for=below)
+    make: Any = make_item
+    return await make(work, return_state=True, wait_for=below)
 
 
 async def _make_group(group: Group) -> object:
-    return await make_group(group, return_state=True)
+    make: Any = make_group
+    return await make(group, return_state=True)
 
 
 def _as_task(step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -80,7 +82,8 @@ def _as_task(step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
                 return Cancelled(name="Refused", message=str(refusal))
             return None
 
-        await take(return_state=True)
+        task_run: Any = take
+        await task_run(return_state=True)
         if isinstance(result[0], PatternmillError):
             raise result[0]
         return result[0]
