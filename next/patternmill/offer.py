@@ -3,18 +3,11 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices as Names
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from patternmill.errors import PatternmillError
 from patternmill.text import key
@@ -22,41 +15,26 @@ from patternmill.text import key
 #: Where a list of categories may be, and what a category's record may be wrapped in.
 _LISTS = ("categories", "items", "data", "results", "list", "records")
 _WRAPPERS = ("category", "data", "result", "item")
+_OPTIONS = ("options", "optionGroups", "selections", "attributes", "parameters")
+_VALUES = ("values", "choices", "options", "allowedValues", "allowed", "enum")
 _TIMES = re.compile(r"(?<=\d)\s*[x×]\s*(?=\d)")
 
 
+@lru_cache(4096)
 def word(text: str) -> str:
     """Return what spellings of one word share: its key, and no spaces around the `x` of `50 x 50`."""
     return _TIMES.sub("x", key(text))
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", coerce_numbers_to_str=True, str_strip_whitespace=True
-    )
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return what is sent for it, and what people call it."""
-        raise NotImplementedError
-
-
-Record = TypeVar("Record", bound=_Record)
-
-
-def _meant(offered: Iterable[Record], text: str) -> tuple[Record, ...]:
-    """Return the records that a text can mean: those with its very key, else those with the same word."""
-    alike = [one for one in offered if word(text) in map(word, one.names)]
-    return tuple(one for one in alike if key(text) in map(key, one.names)) or tuple(alike)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
 
 class Value(_Record):
     """One value of an option, and what people call it."""
 
-    value: str = Field(
-        min_length=1, validation_alias=AliasChoices("value", "id", "key", "code", "name", "label")
-    )
-    label: str = Field("", validation_alias=AliasChoices("label", "title", "displayName", "name"))
+    value: str = Field(min_length=1, validation_alias=Names("value", "id", "key", "code", "name", "label"))
+    label: str = Field("", validation_alias=Names("label", "title", "displayName", "name"))
 
     @model_validator(mode="before")
     @classmethod
@@ -65,6 +43,7 @@ class Value(_Record):
 
     @property
     def names(self) -> tuple[str, str]:
+        """Return what is sent for it, and what people call it."""
         return self.value, self.label or self.value
 
 
@@ -72,24 +51,12 @@ class Option(_Record):
     """One choice of a category. Without values, any text is taken."""
 
     name: str = Field(
-        min_length=1, validation_alias=AliasChoices("name", "key", "option", "id", "optionId", "label")
+        min_length=1, validation_alias=Names("name", "key", "option", "id", "optionId", "label")
     )
-    label: str = Field("", validation_alias=AliasChoices("label", "title", "displayName"))
-    values: tuple[Value, ...] | None = Field(
-        None,
-        validation_alias=AliasChoices("values", "choices", "options", "allowedValues", "allowed", "enum"),
-    )
-    required: bool = Field(False, validation_alias=AliasChoices("required", "isRequired", "mandatory"))
+    label: str = Field("", validation_alias=Names("label", "title", "displayName"))
+    values: tuple[Value, ...] | None = Field(None, validation_alias=Names(*_VALUES))
+    required: bool = Field(False, validation_alias=Names("required", "isRequired", "mandatory"))
     default: Any = None
-
-    @field_validator("values", mode="before")
-    @classmethod
-    def _list(cls, value: Any) -> Any:
-        return (
-            [{"value": one, "label": label} for one, label in value.items()]
-            if isinstance(value, dict)
-            else value
-        )
 
     @property
     def names(self) -> tuple[str, str]:
@@ -109,14 +76,9 @@ class Option(_Record):
 class Category(_Record):
     """A type of product. `options` is None where they cannot be read, and so are not checked."""
 
-    id: str = Field(
-        min_length=1, validation_alias=AliasChoices("categoryId", "category_id", "id", "slug", "key")
-    )
-    name: str = Field("", validation_alias=AliasChoices("name", "title", "label", "displayName"))
-    options: tuple[Option, ...] | None = Field(
-        None,
-        validation_alias=AliasChoices("options", "optionGroups", "selections", "attributes", "parameters"),
-    )
+    id: str = Field(min_length=1, validation_alias=Names("categoryId", "category_id", "id", "slug", "key"))
+    name: str = Field("", validation_alias=Names("name", "title", "label", "displayName"))
+    options: tuple[Option, ...] | None = Field(None, validation_alias=Names(*_OPTIONS))
 
     @model_validator(mode="before")
     @classmethod
@@ -129,10 +91,8 @@ class Category(_Record):
         """Read a map of options as a list of them."""
         if not isinstance(value, dict):
             return value
-        return [
-            {"name": name, **(one if isinstance(one, dict) else {"values": one})}
-            for name, one in value.items()
-        ]
+        wrapped = {name: one if isinstance(one, dict) else {"values": one} for name, one in value.items()}
+        return [{"name": name, **one} for name, one in wrapped.items()]
 
     @property
     def title(self) -> str:
@@ -147,6 +107,16 @@ class Category(_Record):
         return _meant(self.options or (), text)
 
 
+Record = TypeVar("Record", Value, Option, Category)
+
+
+def _meant(offered: Iterable[Record], text: str) -> tuple[Record, ...]:
+    """Return the records that a text can mean: those with its very key, else those with the same word."""
+    meant = word(text)
+    alike = [one for one in offered if meant in map(word, one.names)]
+    return tuple(one for one in alike if key(text) in map(key, one.names)) or tuple(alike)
+
+
 class Offer(BaseModel):
     """The categories of an environment; None where their list cannot be read, so that nothing is checked."""
 
@@ -155,7 +125,7 @@ class Offer(BaseModel):
     #: What was answered now, by category ID; the list under "".
     answers: Mapping[str, Any] = {}
 
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(one.title for one in self.categories or ())
 
@@ -189,7 +159,7 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str]) -> Offer:
     named = {one.id: one for text in words for one in offer.find(text)}
     details = await asyncio.gather(*(answer("categories/get", category_id) for category_id in named))
     named = {one.id: with_options(one, detail) for one, detail in zip(named.values(), details, strict=True)}
-    notes = [*offer.notes, *(note for note in _notes(named.values(), answers))]
+    notes = [*offer.notes, *_notes(named.values(), answers)]
     found = offer.categories and tuple(named.get(one.id, one) for one in offer.categories)
     return Offer(categories=found, notes=tuple(notes), answers=answers)
 
@@ -226,17 +196,13 @@ def _records(answer: Any, depth: int = 3) -> Sequence[Any] | None:
 
 def with_options(category: Category, answer: Any) -> Category:
     """Return the category with the options of an answer of `categories/get`, if they can be read."""
-    wrapped = [answer, *(answer.get(name) for name in _WRAPPERS)] if isinstance(answer, dict) else []
-    for record in wrapped:
+    if not isinstance(answer, dict):
+        return category
+    for record in (answer, *(answer[name] for name in _WRAPPERS if isinstance(answer.get(name), dict))):
         try:
-            found = (
-                Category.model_validate({"id": category.id, **record})
-                if isinstance(record, dict)
-                else category
-            )
+            found = Category.model_validate({"id": category.id, **record})
         except ValidationError:
             continue
         if found.options is not None:
-            name = category.name or found.name
-            return category.model_copy(update={"options": found.options, "name": name})
+            return found.model_copy(update={"id": category.id, "name": category.name or found.name})
     return category

@@ -16,12 +16,12 @@ _ERROR = re.compile(
     r'|="(?:[^"]|"")*"|=[A-Z]+\(.*\)|=\$?[A-Z]{1,3}\$?\d+\b.*'
 )
 _TEMPLATE = re.compile(
-    r"\[object \w+\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{1,40}>|-?\d\.#\w+|[xX]{3,}"
+    r"\[object \w+\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{,40}>|-?\d\.#\w+|[xX]{3,}"
 )
-_WORDS, _FIRST = re.compile(r"[^\W_]+"), re.compile(r"(?!Err:)[A-Za-z]+")
+_WORDS = re.compile(r"[^\W_]+")
 #: What is surely well: a program's look at 100,000 texts has to be a short one.
 _PLAIN_SKU = re.compile(rf"(?!(?i:{_DATE.pattern})$|{_ROUNDED.pattern}$|Err:)[A-Za-z0-9](?:[ -~]*[!-~])?")
-_PLAIN = re.compile(r"[A-Za-z](?:[ -~]*[!-~])?")
+_PLAIN = re.compile(r"(?!Err:)([A-Za-z]+)(?:[ -~]*[!-~])?")
 
 
 def _phrases(text: str) -> frozenset[str]:
@@ -32,16 +32,25 @@ _NOTHING = _phrases("nan, none, null, nil, na, nat, undefined")
 #: What people and programs write for "nothing", "to be done" and "what the row above says".
 _PLACEHOLDERS = _NOTHING | _phrases(
     """n a, not available, not applicable, no data, no prompt, no description, missing, empty, blank, unknown,
-    k a, keine angabe, keine, kein, leer, fehlt, nicht vorhanden, vide, aucun, aucune, néant, non disponible, ninguno,
-    ninguna, vacío, nd, n d, s d, tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, dummy,
-    to be done, to be decided, to be defined, to be determined, to be confirmed, to be announced, to be added,
-    to follow, coming soon, lorem ipsum, lorem ipsum dolor sit amet, loading, ditto, dito, dto, do, idem,
-    ídem, id, ibid, ibidem, same, same as above, as above, see above, same as before, as before, same as previous,
-    same as previous row, same again, as previous, like above, copy from above, repeat above, s o, so, siehe oben,
-    wie oben, wie vorher, wie zuvor, dasselbe, ebenso, comme ci dessus, voir ci dessus, ci dessus, igual,
-    igual que arriba, lo mismo, come sopra, vedi sopra, c s, zie boven, 同上, 同前, см выше, то же"""
+    keine angabe, keine, kein, leer, fehlt, vide, aucun, aucune, non disponible, ninguno, ninguna, nd, n d,
+    tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, dummy, to be done, to be decided,
+    to be defined, to be determined, to be confirmed, to be announced, to be added, to follow, coming soon, loading,
+    lorem ipsum, lorem ipsum dolor sit amet, ditto, dito, dto, do, idem, id, ibid, ibidem, same, same as above,
+    as above, see above, same as before, as before, same as previous, same as previous row, same again, as previous,
+    like above, s o, so, siehe oben, wie oben, wie zuvor, dasselbe, ci dessus, voir ci dessus, vedi sopra, 同上"""
 )
 _BEGINNINGS = frozenset(phrase.split()[0] for phrase in _PLACEHOLDERS)
+
+
+class Fault(NamedTuple):
+    """A fault of a row; `written` is the word or header that `suggestion` may be meant by."""
+
+    column: str | None
+    code: str
+    message: str
+    remedy: str
+    suggestion: str | None = None
+    written: str = ""
 
 
 class Rule(NamedTuple):
@@ -76,7 +85,7 @@ def _is_misread(text: str) -> bool:
 
 _RETYPE = "type it by hand instead of pasting it"
 _FORMULA = Rule(
-    "spreadsheet_error", _ERROR.fullmatch, "{} is a spreadsheet's error or formula", "type what belongs there"
+    "spreadsheet_error", _ERROR.fullmatch, "{} is a spreadsheet's error", "type what belongs there"
 )
 _MISREAD = Rule("misread_text", _is_misread, "{} was read in a wrong encoding by a program, and saved like that",
                 "write it again, and save the file as UTF-8")  # fmt: skip
@@ -106,23 +115,22 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 }  # fmt: skip
 
 
-def fault_of(column: str, text: str) -> Rule | None:
-    """Return the first rule of a column that a text breaks."""
-    return next((rule for rule in RULES[column] if rule.finds(text)), None)
+def fault_of(rules: str, column: str, text: str) -> Fault | None:
+    """Return the fault of a text by the first rule that it breaks."""
+    broken = next((rule for rule in RULES[rules] if rule.finds(text)), None)
+    return broken and Fault(column, broken.code, broken.message.format(shown(text)), broken.remedy)
 
 
-def told(rule: Rule, text: str) -> str:
-    return rule.message.format(shown(text))
-
-
-def is_plain_sku(text: str) -> bool:
-    """Return whether a sku is surely well. A quick look."""
+def _is_plain_sku(text: str) -> bool:
     return bool(_PLAIN_SKU.fullmatch(text))
 
 
-def is_plain_prompt(text: str) -> bool:
-    """Return whether a prompt is surely well. A quick look."""
-    first = _FIRST.match(text)
-    if first is None or len(text) > PROMPT_LIMIT or not _PLAIN.fullmatch(text):
+def _is_plain_prompt(text: str) -> bool:
+    found = _PLAIN.fullmatch(text)
+    if found is None or len(text) > PROMPT_LIMIT:
         return False
-    return len(text) > 60 or not (first[0].casefold() in _BEGINNINGS or len(set(first[0])) == 1)
+    return len(text) > 60 or not (found[1].casefold() in _BEGINNINGS or len(set(found[1])) == 1)
+
+
+#: By column: a quick look that says whether a text surely breaks no rule.
+IS_PLAIN = {"sku": _is_plain_sku, "prompt": _is_plain_prompt}

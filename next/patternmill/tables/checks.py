@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from patternmill.offer import Offer
-from patternmill.tables.cells import fault_of, is_plain_prompt, is_plain_sku, told
-from patternmill.tables.choices import MISSING, Chooser, Chosen, Fault, missing_cell
+from patternmill.tables.cells import IS_PLAIN, Fault, fault_of
+from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import NEEDED, OPTION, Proposal
 from patternmill.tables.results import restored
@@ -20,6 +20,7 @@ PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
 ROW = ("sku", "prompt", "category_id", "category", "selections")
 _MARKUP = re.compile(r"</?[a-z]+[^>]*>|&[a-z]+;", re.IGNORECASE)
 _NAMED = 6
+_AS_TEXT = "make the column texts (in Excel: Data > Text to Columns > Text), or save the sheet as CSV"
 #: A row's number and what is wrong with it.
 Found = tuple[int, Fault]
 
@@ -50,26 +51,23 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
     whole = sheet.rows[~sheet.rows.index.isin(misshapen)] if misshapen else sheet.rows
     numbers = whole.index.tolist()
     skus, prompts = _stripped(whole[columns.used["sku"]]), _stripped(whole[columns.used["prompt"]])
-    of_sku = [*_sku_faults(numbers, skus, columns.title("sku")), *_no_text(sheet, columns, ["sku"])]
-    others = [name for name in columns.used if name != "sku"]
-    found += _prompt_faults(numbers, prompts, columns.title("prompt"))
-    found += _no_text(sheet, columns, others)
+    of_sku = [
+        *_text_faults("sku", numbers, skus, columns.title("sku")),
+        *_no_text(sheet, columns, is_sku=True),
+    ]
+    of_sku += _repeated(numbers, skus, columns.title("sku"))
+    found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
+    found += _no_text(sheet, columns, is_sku=False)
     chosen = _chosen(whole, Chooser(columns, offer, words))
     found += [(row, fault) for row, one in zip(numbers, chosen, strict=True) for fault in one.faults]
-    cells = {"sku": skus, "prompt": prompts} | {
-        name: [getattr(one, name) for one in chosen] for name in ("category_id", "category", "selections")
-    }
-    rows = pd.DataFrame(cells, whole.index, dtype="str")
+    cells = [skus, prompts, *([one[at] for one in chosen] for at in range(3))]
+    rows = pd.DataFrame(dict(zip(ROW, cells, strict=True)), whole.index, dtype="str")
     bad, unsellable = {row for row, _ in found}, {row for row, _ in of_sku}
-    return Checked(
-        sheet,
-        columns,
-        rows[~rows.index.isin(bad | unsellable)] if bad or unsellable else rows,
-        _problems(found + of_sku, sheet.rows[columns.used["sku"]]),
-        rows[rows.index.isin(unsellable - bad)],
-        tuple(_notes(sheet, prompts, offer)),
-        tuple(_proposals(found)),
-    )
+    fit = rows[~rows.index.isin(bad | unsellable)] if bad or unsellable else rows
+    problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
+    notes = tuple(_notes(sheet, prompts, offer))
+    unsold = rows[rows.index.isin(unsellable - bad)]
+    return Checked(sheet, columns, fit, problems, unsold, notes, tuple(_proposals(found)))
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -98,56 +96,50 @@ def _stripped(texts: pd.Series) -> list[str]:
     return [text.strip() for text in texts.to_numpy(dtype=object)]
 
 
-def _sku_faults(numbers: Sequence[int], skus: Sequence[str], column: str) -> Iterator[Found]:
-    odd = ((row, sku) for row, sku in zip(numbers, skus, strict=True) if not is_plain_sku(sku))
-    for row, sku in odd:
-        if rule := fault_of("sku", sku):
-            yield row, Fault(column, rule.code, told(rule, sku), rule.remedy)
+def _text_faults(name: str, numbers: Sequence[int], texts: Sequence[str], column: str) -> Iterator[Found]:
+    is_plain = IS_PLAIN[name]
+    odd = [(row, text) for row, text in zip(numbers, texts, strict=True) if not is_plain(text)]
+    for row, text in odd:
+        if fault := fault_of(name, column, text):
+            yield row, fault
+
+
+def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Iterator[Found]:
+    keys = [sku_key(sku) for sku in skus]
     rows_of: dict[str, list[int]] = {}
-    for row, sku in zip(numbers, skus, strict=True):
-        rows_of.setdefault(sku_key(sku), []).append(row)
+    for row, name in zip(numbers, keys, strict=True) if len(set(keys)) < len(keys) else ():
+        rows_of.setdefault(name, []).append(row)
     for name, rows in rows_of.items():
         if name and len(rows) > 1:
-            more = ", ..." if len(rows) > _NAMED else ""
-            message = f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{more}"
+            message = (
+                f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{', ...' if rows[_NAMED:] else ''}"
+            )
             remedy = "give each row a sku of its own; case and spaces do not distinguish skus"
             yield from ((row, Fault(column, "duplicate_sku", message, remedy)) for row in rows)
 
 
-def _prompt_faults(numbers: Sequence[int], prompts: Sequence[str], column: str) -> Iterator[Found]:
-    odd = ((row, prompt) for row, prompt in zip(numbers, prompts, strict=True) if not is_plain_prompt(prompt))
-    for row, prompt in odd:
-        if rule := fault_of("prompt", prompt):
-            yield row, Fault(column, rule.code, told(rule, prompt), rule.remedy)
-
-
-def _no_text(sheet: Sheet, columns: Columns, names: Iterable[str]) -> Iterator[Found]:
+def _no_text(sheet: Sheet, columns: Columns, *, is_sku: bool) -> Iterator[Found]:
     """Yield the cells of a workbook that are no text. A number is one, but not as a sku: of `00012` it keeps 12."""
-    if not sheet.kinds:
-        return
-    at_sku, wanted = columns.used["sku"], {columns.used[name] for name in names}
-    there = set(sheet.rows.index)
+    there = set(sheet.rows.index) if sheet.kinds else set()
     for (row, at), kind in sheet.kinds.items():
-        if row not in there or at not in wanted or (kind == "a number" and at != at_sku):
+        if row not in there or at not in columns.used.values() or is_sku != (at == columns.used["sku"]):
             continue
-        column = columns.header[at]
+        if kind == "a number" and not is_sku:
+            continue
+        code, message, remedy = (
+            "not_text",
+            f"the cell is {kind}, not text",
+            "format it as Text and type it again",
+        )
         if kind == "a number":
-            remedy = (
-                "make the column texts (in Excel: Data > Text to Columns > Text), or save the sheet as CSV"
-            )
-            yield row, Fault(column, "not_text", "the cell is a number, whose leading zeros are lost", remedy)
+            message, remedy = "the cell is a number, whose leading zeros are lost", _AS_TEXT
         elif kind.startswith("the error"):
-            yield (
-                row,
-                Fault(column, "spreadsheet_error", f"the cell is {kind} of a formula", "correct the formula"),
+            code, message, remedy = (
+                "spreadsheet_error",
+                f"the cell is {kind} of a formula",
+                "correct the formula",
             )
-        else:
-            yield (
-                row,
-                Fault(
-                    column, "not_text", f"the cell is {kind}, not text", "format it as Text and type it again"
-                ),
-            )
+        yield row, Fault(columns.header[at], code, message, remedy)
 
 
 def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
@@ -176,12 +168,13 @@ def _problems(found: Iterable[Found], skus: pd.Series) -> pd.DataFrame:
 def _proposals(found: Iterable[Found]) -> Iterator[Proposal]:
     """Yield each word, and each column of options, that was probably meant otherwise, once."""
     for fault in dict.fromkeys(fault for _, fault in found if fault.suggestion):
+        column, meant = (fault.column or "").strip(), fault.suggestion or ""
         if fault.code in ("unknown_category", "unknown_value"):
-            yield Proposal("value", fault.written, fault.suggestion or "")
+            yield Proposal("value", fault.written, meant)
         elif fault.code == "option_column":
-            yield Proposal("column", fault.written, fault.suggestion or "")
-        elif fault.code == "unknown_option" and (fault.column or "").casefold().startswith(OPTION):
-            yield Proposal("column", (fault.column or "").strip(), f"{OPTION}{fault.suggestion}")
+            yield Proposal("column", column, meant)
+        elif fault.code == "unknown_option" and column.casefold().startswith(OPTION):
+            yield Proposal("column", column, f"{OPTION}{meant}")
 
 
 def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
@@ -189,9 +182,8 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     if sheet.layout != "CSV, commas, UTF-8":
         yield f"Read as {sheet.layout}."
     yield from sheet.notes
-    if marked := sum("<" in text or "&" in text for text in prompts) and sum(
-        bool(_MARKUP.search(text)) for text in prompts
-    ):
+    odd = (text for text in prompts if "<" in text or "&" in text)
+    if marked := sum(bool(_MARKUP.search(text)) for text in odd):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."
     yield from offer.notes
 
@@ -199,9 +191,7 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
 def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
     """Yield the report of a check: notes, each problem, and the count of rows."""
     yield from (f"Note: {note}" for note in checked.notes)
-    for row, sku, column, code, message, remedy, _ in (
-        checked.problems.head(most).to_numpy(dtype=object).tolist()
-    ):
+    for row, sku, column, code, message, remedy, _ in checked.problems.head(most).to_numpy().tolist():
         place = ", ".join(part for part in (UNSAFE.sub("?", sku)[:60], column) if part)
         yield f"  row {row} ({place}): {message}; {remedy} [{code}]"
     if len(checked.problems) > most:

@@ -1,12 +1,12 @@
 """What the cells of a row choose among what is offered."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from patternmill.offer import Category, Offer, Option, word
-from patternmill.tables.cells import fault_of, told
+from patternmill.offer import Category, Offer, word
+from patternmill.tables.cells import Fault, fault_of
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import OPTION, SELECTIONS
 from patternmill.text import key, nearest, shown
@@ -14,17 +14,8 @@ from patternmill.text import key, nearest, shown
 #: Stands for a cell that a row does not have; no text holds it.
 MISSING = "\0"
 _SHOWN = 12
-
-
-class Fault(NamedTuple):
-    """A fault of a row; `written` is the word or header that `suggestion` may be meant by."""
-
-    column: str | None
-    code: str
-    message: str
-    remedy: str
-    suggestion: str | None = None
-    written: str = ""
+_EXAMPLE = 'write {"option": "value"}'
+_AMBIGUOUS = "name the option in its own column `option:NAME`; or have what is offered named apart"
 
 
 class Chosen(NamedTuple):
@@ -47,122 +38,90 @@ class Chooser:
 
     def __init__(self, columns: Columns, offer: Offer, words: Mapping[str, str]) -> None:
         self._columns, self._offer, self._words = columns, offer, words
-        options = {
-            word(name)
-            for one in offer.categories or ()
-            for option in one.options or ()
-            for name in option.names
-        }
+        options = (option for one in offer.categories or () for option in one.options or ())
+        named = {word(name) for option in options for name in option.names}
         #: Columns named as an option is, of which nobody said that they are remarks.
-        self._alike = [at for at in columns.unsaid if word(columns.header[at]) in options]
+        self._alike = [at for at in columns.unsaid if word(columns.header[at]) in named]
         #: The positions of the cells that decide.
         self.positions = (columns.used["category"], *columns.choices.values(), *self._alike)
 
     def choose(self, cells: Sequence[str]) -> Chosen:
         """Return what the cells at `positions` choose."""
-        faults: list[Fault] = []
-        text = self._words.get(key(cells[0]), cells[0].strip())
-        category = self._category(text, faults)
-        if faults or (category is None and self._offer.categories):
-            return Chosen(text, text, "{}", tuple(faults))
-        options = cells[1 : 1 + len(self._columns.choices)]
+        text = self._word(cells[0])
+        category = self._category(text)
+        if isinstance(category, Fault):
+            return Chosen(text, text, "{}", (category,))
+        written = self._written(cells[1:], category)
+        found = [one if isinstance(one, Fault) else self._match(one, category) for one in written]
+        faults = [one for one in found if isinstance(one, Fault)]
         selections: dict[str, str] = {}
-        for choice in self._written(options, category, faults):
-            name, value = self._match(choice, category, faults) or ("", "")
-            if name in selections:
-                twice = f"option {shown(name)} is chosen twice"
-                faults.append(Fault(choice.column, "duplicate_option", twice, "keep one of the two"))
-            elif name:
-                selections[name] = value
+        for choice in (one for one in found if isinstance(one, _Choice)):
+            if choice.option in selections:
+                message = f"option {shown(choice.option)} is chosen twice"
+                faults.append(Fault(choice.column, "duplicate_option", message, "keep one of the two"))
+            selections[choice.option] = choice.value
         if category and not faults:
-            faults += self._hidden(category, selections, cells[len(cells) - len(self._alike) :])
-            faults += self._left_out(category, selections, {fault.suggestion for fault in faults})
-        chosen = json.dumps(dict(sorted(selections.items())), ensure_ascii=False)
-        return Chosen(
-            category.id if category else text, category.title if category else text, chosen, tuple(faults)
-        )
+            faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
+            faults = faults or [*self._left_out(category, selections)]
+        name = (category.id, category.title) if category else (text, text)
+        return Chosen(*name, json.dumps(selections, ensure_ascii=False, sort_keys=True), tuple(faults))
 
-    def _category(self, text: str, faults: list[Fault]) -> Category | None:
-        column = self._columns.title("category")
-        found = self._offer.find(text)
+    def _word(self, text: str) -> str:
+        return self._words.get(key(text), text.strip())
+
+    def _category(self, text: str) -> Category | Fault | None:
+        """Return the category that is meant; None where it cannot be known."""
+        column, found = self._columns.title("category"), self._offer.find(text)
         if not text:
-            faults.append(
-                Fault(column, "empty_category", "the category is empty", "name an offered category")
-            )
-        elif rule := fault_of("word", text):
-            faults.append(Fault(column, rule.code, told(rule, text), rule.remedy))
-        elif len(found) > 1:
-            message = f"{shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            faults.append(Fault(column, "ambiguous_category", message, "write the ID that is meant"))
-        elif not found and self._offer.categories:
-            faults.append(_unknown(column, "category", text, self._offer.names, "offered"))
-        return found[0] if len(found) == 1 else None
+            return Fault(column, "empty_category", "the category is empty", "name an offered category")
+        if fault := fault_of("word", column, text):
+            return fault
+        if len(found) > 1:
+            message = f"{shown(text)} can be {_either(one.id for one in found)}"
+            return Fault(column, "ambiguous_category", message, "write the ID that is meant")
+        if not found and self._offer.categories:
+            return _unknown(column, "category", text, self._offer.names, "offered")
+        return found[0] if found else None
 
-    def _written(
-        self, cells: Sequence[str], category: Category | None, faults: list[Fault]
-    ) -> Iterator[_Choice]:
+    def _written(self, cells: Sequence[str], category: Category | None) -> Iterator[_Choice | Fault]:
         """Yield each choice as it is written; an empty cell chooses nothing."""
-        for (name, at), cell in zip(self._columns.choices.items(), cells, strict=True):
+        for (name, at), cell in zip(self._columns.choices.items(), cells, strict=False):
             column, option = self._columns.header[at], name.removeprefix(OPTION)
             if cell == MISSING:
-                if (
-                    name == SELECTIONS
-                    or category is None
-                    or category.options is None
-                    or category.find(option)
-                ):
-                    faults.append(missing_cell(column))
+                # An option that the category does not have is no loss.
+                if name == SELECTIONS or not category or category.options is None or category.find(option):
+                    yield missing_cell(column)
             elif name == SELECTIONS:
                 try:
                     yield from (_Choice(column, *pair) for pair in parse_selections(cell).items())
                 except ValueError as error:
-                    message = f"{shown(cell)} {error}"
-                    faults.append(Fault(column, "malformed_selections", message, 'write {"option": "value"}'))
-            elif value := cell.strip():
-                yield _Choice(column, option, value)
+                    yield Fault(column, "malformed_selections", f"{shown(cell)} {error}", _EXAMPLE)
+            elif cell.strip():
+                yield _Choice(column, option, cell)
 
-    def _match(
-        self, choice: _Choice, category: Category | None, faults: list[Fault]
-    ) -> tuple[str, str] | None:
-        """Return the option and value that are meant, in the offer's spelling."""
-        column, name, text = (
-            choice.column,
-            choice.option,
-            self._words.get(key(choice.value), choice.value.strip()),
+    def _match(self, choice: _Choice, category: Category | None) -> _Choice | Fault:
+        """Return the choice in the offer's spelling."""
+        column, name, text = choice.column, choice.option, self._word(choice.value)
+        if fault := fault_of("word", column, text) or fault_of("word", column, name.lstrip(MISSING)):
+            return fault
+        if category is None or category.options is None:
+            return _Choice(column, name, text)
+        by_value = name.startswith(MISSING)
+        options = [one for one in category.options if one.values] if by_value else category.find(name)
+        found = [(one.name, value) for one in options for value in one.find(text)]
+        if len(found) == 1 and (by_value or len(options) == 1):
+            return _Choice(column, *found[0])
+        if found or (len(options) > 1 and not by_value):
+            pairs = found or [(one.name, text) for one in options]
+            message = f"{shown(text)} can be {_either(f'{option}: {value}' for option, value in pairs)}"
+            return Fault(column, "ambiguous_option", message, _AMBIGUOUS)
+        if not options:
+            names = [one.name for one in category.options]
+            return _unknown(column, "option", name, names, f"{category.title} has")
+        offered = [value for one in options for value in one.texts]
+        return _unknown(
+            column, "value", text, offered, f"{'any option' if by_value else options[0].name} has"
         )
-        if rule := fault_of("word", text) or fault_of("word", name.lstrip(MISSING)):
-            faults.append(Fault(column, rule.code, told(rule, text), rule.remedy))
-        elif category is None or category.options is None:
-            return name, text
-        elif name.startswith(MISSING):
-            return self._by_value(column, text, category.options, faults)
-        elif len(options := category.find(name)) != 1:
-            faults.append(_no_option(column, name, category, options))
-        elif len(values := options[0].find(text)) == 1:
-            return options[0].name, values[0]
-        elif values:
-            message = f"{shown(text)} of {shown(name)} can be {' or '.join(map(shown, values))}"
-            faults.append(
-                Fault(column, "ambiguous_value", message, "ask the service's people to name them apart")
-            )
-        else:
-            faults.append(_unknown(column, "value", text, options[0].texts, f"{options[0].name} has"))
-        return None
-
-    def _by_value(
-        self, column: str, text: str, options: Sequence[Option], faults: list[Fault]
-    ) -> tuple[str, str] | None:
-        """Return the one option that offers this value, for a column that says only that it is an option."""
-        found = [(one.name, value) for one in options if one.values is not None for value in one.find(text)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            message = f"{shown(text)} can be {' or '.join(shown(name) for name, _ in found)}"
-            faults.append(Fault(column, "ambiguous_option", message, "use a column `option:NAME`"))
-        else:
-            offered = [value for one in options for value in one.texts]
-            faults.append(_unknown(column, "value", text, offered, "any option has"))
-        return None
 
     def _hidden(
         self, category: Category, selections: Mapping[str, str], cells: Sequence[str]
@@ -170,19 +129,16 @@ class Chooser:
         """Yield choices that may hide in columns which are carried only, named as options of the category."""
         for at, cell in zip(self._alike, cells, strict=True):
             header = self._columns.header[at].strip()
-            for option in category.find(header):
-                if option.name not in selections and cell.strip(f" {MISSING}"):
-                    message = f"{shown(cell)} chooses nothing, but {category.title} has an option {shown(option.name)}"
-                    remedy = f"name the column `{OPTION}{option.name}`, or `note:{header}` if it is a remark"
+            for option in category.find(header) if cell.strip(f" {MISSING}") else ():
+                if option.name not in selections:
                     name = f"{OPTION}{option.name}"
+                    message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
+                    remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
                     yield Fault(self._columns.header[at], "option_column", message, remedy, name, header)
 
-    def _left_out(
-        self, category: Category, selections: Mapping[str, str], hidden: set[str | None]
-    ) -> Iterator[Fault]:
+    def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
         for option in category.options or ():
-            needed = option.required and option.default is None and option.name not in selections
-            if needed and f"{OPTION}{option.name}" not in hidden:
+            if option.required and option.default is None and option.name not in selections:
                 message = f"{category.title} needs the option {shown(option.name)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
                 yield Fault(self._columns.title("category"), "missing_option", message, remedy)
@@ -212,13 +168,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _no_option(column: str, name: str, category: Category, found: Sequence[Option]) -> Fault:
-    if found:
-        message = f"{shown(name)} can be {' or '.join(shown(one.name) for one in found)}"
-        return Fault(column, "ambiguous_option", message, "ask the service's people to name them apart")
-    return _unknown(
-        column, "option", name, [one.name for one in category.options or ()], f"{category.title} has"
-    )
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(map(shown, names))
 
 
 _nearest = lru_cache(nearest)

@@ -4,18 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import (
-    BEYOND,
-    NEEDED,
-    NOTE,
-    OPTION,
-    RESULTS,
-    SELECTIONS,
-    ColumnsRefused,
-    SheetMapping,
-    propose,
-)
-from patternmill.text import counted, key, shown
+from patternmill.tables.mapping import NEEDED, NOTE, OPTION, OURS, SELECTIONS, ColumnsRefused, SheetMapping
+from patternmill.text import key, shown
 
 
 @dataclass(frozen=True)
@@ -61,24 +51,20 @@ def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Col
     _refuse_missing(header, name, mapping, used)
     carried = tuple(at for at in range(len(header)) if at not in ours)
     unsaid = tuple(at for at in carried if at not in used.values() and meanings[at] not in ("", NOTE))
-    return Columns(tuple(header), used, carried, unsaid, results.get("run"), results.get(BEYOND))
+    return Columns(tuple(header), used, carried, unsaid, results.get("run"), results.get("surplus"))
 
 
 def _results(meanings: Sequence[str]) -> dict[str, int]:
     """Return the columns that a run added: the last ones of their names, where there are both `run` and `status`."""
     if "run" not in meanings or "status" not in meanings:
         return {}
-    return {name: at for at, name in enumerate(meanings) if name in RESULTS or name == BEYOND}
+    return {name: at for at, name in enumerate(meanings) if name in OURS}
 
 
 def _refuse_missing(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
     """Refuse a sheet without a needed column, without one that was confirmed, or with two that mean the same."""
     if missing := [one for one in NEEDED if one not in used]:
-        message = f"{name} has no column {' or '.join(map(shown, missing))} in its {counted(len(header), 'column')}."
-        otherwise = (
-            "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
-        )
-        raise ColumnsRefused("missing_column", message, name, propose(header, missing), otherwise)
+        raise ColumnsRefused(name, header, missing)
     keys = set(map(key, header))
     for written, meant in mapping.columns.items():
         if key(written) not in keys and mapping.named[key(written)] not in (*used, NOTE):

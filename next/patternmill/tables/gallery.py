@@ -11,17 +11,15 @@ _MOST = 2000
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Patterns</title>
 <style>
-body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #f6f5f3 }}
+body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; background: #f6f5f3 }}
 main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
-article {{ background: #fff; border: 1px solid #ddd; border-radius: 6px; padding: 1rem; overflow-wrap: anywhere }}
-h2 {{ font-size: 1rem; margin: 0 0 .5rem; white-space: pre-wrap }}
-p {{ color: #666; margin: 0 0 .5rem }} ul {{ margin: 0; padding-left: 1.2rem }}
+article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }}
+h2 {{ font-size: 1rem; white-space: pre-wrap }}
 </style>
 <h1>{title}</h1>
 <main>
 {cards}
 </main>
-</html>
 """
 
 

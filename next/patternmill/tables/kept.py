@@ -57,28 +57,21 @@ def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:
         numbers = list(range(2, len(rows) + 2))
     header, cells = kept_table(rows)
     sheet = Sheet("the catalog's rows", "", "CSV, commas, UTF-8", ",", header, cells.set_axis(numbers))
-    columns = Columns(header, {}, tuple(range(len(header))))
-    fit = [number for number, row in zip(numbers, rows, strict=True) if not row.refusal]
-    contents = _contents(numbers, rows)
-    problems = [_problem(number, row) for number, row in zip(numbers, rows, strict=True) if row.refusal]
-    is_fit = contents.index.isin(fit)
-    return Checked(sheet, columns, contents[is_fit], pd.DataFrame(problems, columns=list(PROBLEM), dtype=object),
-                   contents[~is_fit])  # fmt: skip
+    refused = {number: row for number, row in zip(numbers, rows, strict=True) if row.refusal}
+    faults = [{**json.loads(row.refusal), "row": number, "sku": row.sku} for number, row in refused.items()]
+    problems = pd.DataFrame(faults, columns=list(PROBLEM), dtype=object)
+    problems = problems.astype(object).where(problems.notna(), None)
+    contents, columns = _contents(numbers, rows), Columns(header, {}, tuple(range(len(header))))
+    is_refused = contents.index.isin(refused)
+    return Checked(sheet, columns, contents[~is_refused], problems, contents[is_refused])
 
 
 def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFrame:
-    found: list[list[str]] = []
-    index = [number for number, row in zip(numbers, rows, strict=True) if row.content]
-    for row in rows:
-        if row.content:
-            content = json.loads(row.content)
-            selections = json.dumps(content["selections"], ensure_ascii=False)
-            found.append(
-                [row.sku, content["prompt"], content["category_id"], content["category"], selections]
-            )
-    return pd.DataFrame(found, index, list(ROW), dtype="str")
-
-
-def _problem(number: int, row: CatalogRow) -> list[object]:
-    refusal = json.loads(row.refusal)
-    return [number, row.sku, *(refusal.get(name) for name in PROBLEM[2:])]
+    kept = [
+        (number, row.sku, json.loads(row.content))
+        for number, row in zip(numbers, rows, strict=True)
+        if row.content
+    ]
+    lines = [(sku, content["prompt"], content["category_id"], content["category"],
+              json.dumps(content["selections"], ensure_ascii=False)) for _, sku, content in kept]  # fmt: skip
+    return pd.DataFrame(lines, [number for number, _, _ in kept], list(ROW), dtype="str")

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,26 +12,23 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from patternmill.errors import InputRefused
 from patternmill.files import write_whole
-from patternmill.text import UNSAFE, key, nearest
+from patternmill.text import UNSAFE, key, nearest, shown
 
 NEEDED = ("sku", "prompt", "category")
 OPTION, SELECTIONS, NOTE = "option:", "selections", "note"
 #: The columns that results add to the sheet's own, and the one for cells that a row had beyond its header.
 RESULTS = ("status", "product_id", "pattern_id", "error_code", "error", "run")
 BEYOND = "surplus"
+OURS = frozenset((*RESULTS, BEYOND))
 #: Columns of a catalog, by the keys of their names.
-_OURS = {key(name): name for name in (*NEEDED, SELECTIONS, NOTE, *RESULTS, BEYOND)} | {
-    "category id": "category"
-}
+_OURS = {key(name): name for name in (*NEEDED, SELECTIONS, NOTE, *OURS)}
+_OURS["category id"] = "category"
 #: What other programs call a column. It is proposed to a person, never taken.
 _OFTEN = {
-    "sku": ("article number", "artikelnummer", "artikel nr", "art nr", "art.-nr.", "artikel", "item number",
-            "item no", "variant sku", "product code", "référence", "referencia", "codice", "code", "id"),
-    "prompt": ("prompt text", "description", "title", "motif", "motiv", "design", "pattern", "beschreibung",
-               "muster", "descripción", "descrizione"),
-    "category": ("product type", "type", "produktart", "produkttyp", "kategorie", "warengruppe", "catégorie",
-                 "categoría", "categoria", "product"),
-}  # fmt: skip
+    "sku": ("article number", "artikelnummer", "art.-nr.", "artikel", "item number", "variant sku", "id"),
+    "prompt": ("prompt text", "description", "title", "motif", "motiv", "design", "pattern", "beschreibung"),
+    "category": ("product type", "type", "produktart", "kategorie", "warengruppe", "catégorie", "product"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,27 +46,26 @@ class Proposal:
 
 
 class ColumnsRefused(InputRefused):
-    """Columns of the sheet are not known, and a person can say what they are."""
+    """Needed columns are not there under their names; `proposals` are the headers that may be meant."""
 
-    def __init__(
-        self, code: str, message: str, sheet: str, proposals: Sequence[Proposal], otherwise: str
-    ) -> None:
-        lines = "".join(f"\n  {one.line}" for one in proposals)
-        place = f"{Path(sheet).stem}.mapping.toml beside it"
-        paste = f"Rename the columns; or write into {place}, if that is what they are:\n  [columns]{lines}"
-        super().__init__(code, message, paste if lines else otherwise)
-        self.proposals = tuple(proposals)
+    def __init__(self, name: str, header: Sequence[str], missing: Sequence[str]) -> None:
+        message = f"{name} has no column {' or '.join(map(shown, missing))}."
+        remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
+        self.proposals = tuple(_propose(header, missing))
+        if lines := "".join(f"\n  {one.line}" for one in self.proposals):
+            place = f"{Path(name).stem}.mapping.toml beside it"
+            remedy = (
+                f"Rename the columns; or write into {place}, if that is what they are:\n  [columns]{lines}"
+            )
+        super().__init__("missing_column", message, remedy)
 
 
 def _is_meaning(text: str) -> str:
-    prefix, colon, rest = text.partition(":")
-    if meaning(text) in (*NEEDED, SELECTIONS, NOTE, OPTION) or (
-        colon and key(prefix) == "option" and rest.strip()
-    ):
+    name = meaning(text)
+    if name in (*NEEDED, SELECTIONS, NOTE, OPTION) or name.startswith(OPTION):
         return text
-    raise ValueError(
-        f"{text!r} is no column of a catalog; write sku, prompt, category, option:NAME, option or note"
-    )
+    names = "sku, prompt, category, option:NAME, option, selections or note"
+    raise ValueError(f"{text!r} is no column of a catalog; write {names}")
 
 
 def meaning(header: str) -> str:
@@ -116,7 +112,7 @@ class SheetMapping(BaseModel):
 
     def meaning(self, header: str) -> str:
         """Return the catalog's name of a column, by this mapping or by its own name."""
-        return self.named.get(key(header)) or meaning(header)
+        return (header not in OURS and self.named.get(key(header))) or meaning(header)
 
     def score(self, cells: Sequence[str]) -> tuple[bool, int, int]:
         """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
@@ -134,14 +130,13 @@ class SheetMapping(BaseModel):
         return SheetMapping.model_validate(added)
 
 
-def propose(header: Sequence[str], missing: Sequence[str]) -> list[Proposal]:
-    """Return which headers the missing columns may be, as far as their names tell."""
-    by_key, found = {key(cell): cell.strip() for cell in header if cell.strip()}, list[Proposal]()
+def _propose(header: Sequence[str], missing: Iterable[str]) -> Iterator[Proposal]:
+    """Yield which headers the missing columns may be, as far as their names tell."""
+    by_key = {key(cell): cell.strip() for cell in header if cell.strip()}
     for name in missing:
-        near = next((by_key[often] for often in _OFTEN[name] if often in by_key), None)
+        near = next((by_key[often] for often in map(key, _OFTEN[name]) if often in by_key), None)
         if likely := near or nearest(name, by_key.values()):
-            found.append(Proposal("column", likely, name))
-    return found
+            yield Proposal("column", likely, name)
 
 
 def mapping_path(sheet: Path, given: Path | None = None) -> Path:
@@ -166,17 +161,17 @@ def read_mapping(sheet: Path, given: Path | None = None) -> SheetMapping:
 
 def write_mapping(path: Path, mapping: SheetMapping) -> None:
     """Add to a mapping file what it does not say yet; its other lines stay as they are. Raises InputRefused."""
-    text = path.read_text("utf-8-sig") if path.is_file() else ""
-    there = tomllib.loads(text)
+    lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else []
+    there = tomllib.loads("\n".join(lines))
     for section, wanted in (("columns", mapping.columns), ("values", mapping.values)):
-        lines = [f"{_quoted(a)} = {_quoted(b)}" for a, b in wanted.items() if a not in there.get(section, {})]
-        head, mark, tail = f"\n{text}".partition(f"\n[{section}]")
-        if lines and mark:
-            rest, _, below = tail.partition("\n")
-            text = "\n".join([f"{head[1:]}{mark}{rest}" if head else f"{mark[1:]}{rest}", *lines, below])
-        elif lines:
-            text = "\n".join([*([text.rstrip("\n"), ""] if text else []), f"[{section}]", *lines, ""])
-    write_whole(path, text.encode())
+        new = [f"{_quoted(word)} = {_quoted(meant)}" for word, meant in wanted.items()
+               if word not in there.get(section, ())]  # fmt: skip
+        if new and section not in there:
+            lines += [f"[{section}]", *new]
+        elif new:
+            at = next(at for at, line in enumerate(lines) if line.partition("#")[0].strip() == f"[{section}]")
+            lines[at + 1 : at + 1] = new
+    write_whole(path, "".join(f"{line}\n" for line in lines).encode())
 
 
 def _quoted(text: str) -> str:

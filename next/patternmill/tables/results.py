@@ -56,14 +56,11 @@ def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str
 
 
 def _refusals(problems: pd.DataFrame) -> dict[int, Result]:
-    faults: dict[int, list[str]] = {}
-    codes: dict[int, str] = {}
-    lines = zip(problems["row"], problems["code"], problems["message"], problems["remedy"], strict=True)
-    for row, code, message, remedy in lines:
-        faults.setdefault(row, []).append(f"{message}; {remedy}" if remedy else message)
-        codes.setdefault(row, code)
+    faults: dict[int, tuple[str, list[str]]] = {}
+    for row, _, _, code, message, remedy, _ in problems.to_numpy(dtype=object).tolist():
+        faults.setdefault(row, (code, []))[1].append(f"{message}; {remedy}")
     return {
-        row: Result(Status.REFUSED, "", "", codes[row], ". ".join(those)) for row, those in faults.items()
+        row: Result(Status.REFUSED, "", "", code, ". ".join(those)) for row, (code, those) in faults.items()
     }
 
 

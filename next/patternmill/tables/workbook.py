@@ -17,10 +17,10 @@ class Worksheet:
     """A worksheet as texts; `kinds` says of each cell that is no text what it is, by row number and position."""
 
     name: str
-    rows: list[tuple[int, list[str]]]
-    kinds: dict[tuple[int, int], str]
-    hidden: tuple[int, ...]
+    rows: list[list[str]]
+    hidden: list[int]
     has_filter: bool
+    kinds: dict[tuple[int, int], str]
 
 
 def read_workbook(raw: bytes, name: str) -> list[Worksheet]:
@@ -37,13 +37,4 @@ def read_workbook(raw: bytes, name: str) -> list[Worksheet]:
         raise InputRefused(
             "file_unreadable", message, "Open it in its program and save it again; or save it as CSV."
         )
-    return [
-        Worksheet(
-            one["name"],
-            list(enumerate(one["rows"], 1)),
-            {(row, at): kind for row, at, kind in one["kinds"]},
-            tuple(one["hidden"]),
-            one["has_filter"],
-        )
-        for one in sheets
-    ]
+    return [Worksheet(kinds={(row, at): kind for row, at, kind in one.pop("odd")}, **one) for one in sheets]

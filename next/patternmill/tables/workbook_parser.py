@@ -36,15 +36,11 @@ def main() -> None:
             for row in rows[top + 1 : bottom + 1]:
                 row[left] = rows[top][left]
         hidden, kinds = _unread(parts.get(one.name, b""))
-        texts = [
-            [_text(cell, kinds, (number, at)) for at, cell in enumerate(row)]
-            for number, row in enumerate(rows, 1)
-        ]
-        has_filter = b"autoFilter" in parts.get(one.name, b"")
+        for number, row in enumerate(rows, 1):
+            row[:] = [_text(cell, kinds, (number, at)) for at, cell in enumerate(row)]
         odd = [[*place, kind] for place, kind in kinds.items()]
-        sheets.append(
-            {"name": one.name, "rows": texts, "kinds": odd, "hidden": hidden, "has_filter": has_filter}
-        )
+        found = {"name": one.name, "rows": rows, "odd": odd, "hidden": hidden}
+        sheets.append({**found, "has_filter": b"autoFilter" in parts.get(one.name, b"")})
     json.dump(sheets, sys.stdout)
 
 
