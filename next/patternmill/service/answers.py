@@ -232,8 +232,8 @@ def _created(answer: Answer, now: Situation) -> Decision:
     data = answer.data
     if problem := contradiction(data, now.asked):
         return Held("contradiction", f"{problem} {DO_NOT_CHANGE}")
-    if data.get("status") == "failed" and _failure(data, now).say_known:
-        return Held("repeated_request", _known_by_failure(data, now))
+    if data.get("status") == "failed" and isinstance(held := _failed(data, now), Held):
+        return held
     return Accepted(job_in(data))
 
 
@@ -289,22 +289,12 @@ def _followed(answer: Answer, data: dict[str, Any], now: Situation) -> Decision:
     return Again(0.0)
 
 
-def _failed(data: dict[str, Any], now: Situation) -> Decision:
-    words = _failure(data, now)
-    said = str(words) or "the service gave no reason"
+def _failed(data: dict[str, Any], now: Situation) -> Held | Ended:
+    words = Words(data.get("error") or data.get("message") or data.get("reason") or "", "", now.asked.sent)
+    said = str(words).rstrip(".") or "the service gave no reason"
     if words.say_known:
-        return Held("repeated_request", _known_by_failure(data, now))
+        message = f"The job {job_in(data)} failed because the service knows this request already ({said})."
+        return Held("repeated_request", f"{message} {DO_NOT_CHANGE}")
     if words.refuse_content:
-        subject = "prompt" if "prompt" in now.asked.sent else "row"
-        return Ended(None, f"{said.rstrip('.')}. The {subject} has to be changed.", "content_refused")
+        return Ended(None, f"{said}. The prompt has to be changed.", "content_refused")
     return Ended(None, said, "job_failed")
-
-
-def _failure(data: dict[str, Any], now: Situation) -> Words:
-    error = data.get("error") or data.get("message") or data.get("reason") or ""
-    return Words(error, "", now.asked.sent)
-
-
-def _known_by_failure(data: dict[str, Any], now: Situation) -> str:
-    said = f"The job {job_in(data)} failed because the service knows this request already"
-    return f"{said} ({_failure(data, now)}). {DO_NOT_CHANGE}"

@@ -7,11 +7,13 @@ import re
 import ssl
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from email.utils import mktime_tz, parsedate_tz
-from typing import Any, Self
+from functools import cache
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -20,44 +22,24 @@ from httpx_aiohttp import AiohttpTransport
 
 from patternmill.errors import PatternmillError
 from patternmill.items import Stage
-from patternmill.service.answers import (
-    Accepted,
-    Again,
-    Answer,
-    Decision,
-    Ended,
-    Situation,
-    Unclear,
-    decide_create,
-    decide_poll,
-    stopped,
-)
+from patternmill.service import answers
+from patternmill.service.answers import Again, Answer, Decision, Situation
 from patternmill.service.evidence import Asked, IsOther, repeats
 from patternmill.service.pacing import Pace, Polling
 from patternmill.settings import Settings
 from patternmill.states import Attempt
 
-USER_AGENT = "patternmill/3"
 _POLL = "jobs/get"
 #: The most of an answer that is read, unpacked, and the longest line of its head, in bytes.
 _MOST_BYTES, _LONGEST_LINE = 4 << 20, 256 << 10
-_MOST_CONNECTIONS = 100
-#: The longest time in seconds until a connection stands, so that it is known that nothing was sent.
-_CONNECT = 10.0
-#: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
-_KEEP_ALIVE = 4.0
+#: In seconds: how long a connection may take to stand, and be kept; common servers close idle ones after five.
+_CONNECT, _KEEP_ALIVE, _MOST_CONNECTIONS = 10.0, 4.0, 100
 #: A shorter key would be found in any text; no service gives such keys.
 _LEAST_SECRET = 8
 #: The least time in seconds for which a job of an earlier run is followed.
 _GRACE = 120.0
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 #: Errors with which no byte of the request has left.
-_NOT_SENT = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-    httpx.ConnectError,
-)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, httpx.ConnectError)
 #: Errors of an address, the words for each, and whether they are one even after a good answer.
 _UNUSABLE = (
     ((aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol), "it is no address", True),
@@ -67,7 +49,7 @@ _UNUSABLE = (
 )
 
 
-class Client:
+class Client(AbstractAsyncContextManager["Client"]):
     """A connection to the service of one environment.
 
     It waits by the event loop's clock. `now` returns seconds since 1970, with which dates are compared.
@@ -80,28 +62,22 @@ class Client:
         now: Callable[[], float] = time.time,
     ) -> None:
         """Open nothing yet. Raises PatternmillError for an address or a key that cannot be used."""
-        self._secret = _usable_key(settings.api_key.get_secret_value())
-        self._url, self._now = _usable_address(settings.studio_url), now
+        self._secret, self._now = _usable_key(settings.api_key.get_secret_value()), now
+        self._url = _usable_address(settings.studio_url)
         self._transport = transport or _transport(self._url, self._secret)
         self._deadline = settings.request_timeout.total_seconds()
-        self._extensions = {"timeout": {"connect": min(self._deadline, _CONNECT)}}
-        self._create_patience = settings.create_timeout.total_seconds()
-        self._job_patience = settings.job_timeout.total_seconds()
+        self._patience = settings.create_timeout.total_seconds(), settings.job_timeout.total_seconds()
         self._connections = asyncio.Semaphore(_MOST_CONNECTIONS)
-        self._addresses: dict[str, httpx.URL] = {}
         #: A request was answered well; since when nothing but pages of something else and rate limits came back.
         self._works, self._quiet_since = False, math.inf
         #: By operation, the fields of requests that its answers have repeated exactly.
-        self._repeated: dict[str, set[str]] = {}
+        self._repeated = defaultdict[str, set[str]](set)
         self.pace = Pace()
         self.polling = {stage: Polling(()) for stage in Stage}
         #: Called as the body of a create is written: raises PatternmillError where it must not leave any more.
         self.confirm: Callable[[], None] = lambda: None
         #: Whether nothing may be sent again for now.
         self.halted: Callable[[], bool] = lambda: False
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
@@ -113,16 +89,15 @@ class Client:
         """
         stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
         operation, bucket, began = f"{stage}s/create", self.pace.creates[stage], loop.time()
-        asked = self._asked(operation, attempt, is_other)
-        now = Situation(asked, self._create_patience, in_doubt=in_doubt)
+        now = Situation(self._asked(operation, attempt, is_other), self._patience[0], in_doubt=in_doubt)
         while True:
             sent_at = loop.time()
-            answer, now = await self._exchange(operation, attempt.body, now, began, guarded=True)
-            decision = decide_create(answer, now)
-            if isinstance(decision, Accepted):
-                bucket.taken()
-                self._repeated[operation] |= repeats(answer.data, asked.sent)
+            answer, now = await self._judged(operation, attempt.body, now, began)
+            decision = answers.decide_create(answer, now)
             if not isinstance(decision, Again):
+                if isinstance(decision, answers.Accepted):
+                    bucket.taken()
+                    self._repeated[operation] |= repeats(answer.data, now.asked.sent)
                 return self._masked(decision)
             if answer.status == 429:
                 bucket.refused(sent_at)
@@ -131,34 +106,33 @@ class Client:
             now = now.after(decision)
             if not self.halted():
                 await asyncio.sleep(decision.after)
-                await self.pace.create(stage, again=True)
+                await bucket.turn(0)
             if self.halted():
-                return self._masked(
-                    Unclear(f"The run ended before a clear answer; the last: {answer.reason}.")
-                )
+                said = f"The run ended before a clear answer; the last: {answer.reason}."
+                return self._masked(answers.Unclear(said))
 
     async def follow(self, attempt: Attempt, is_other: IsOther) -> Decision:
-        """Ask about the job of an attempt until it has ended, or its time is over; one of an earlier run for a while."""
+        """Ask about the job of an attempt until it has ended, or its time is over.
+
+        A job of an earlier run has some time, however old it is.
+        """
         polling, loop, wall = self.polling[Stage(attempt.stage)], asyncio.get_running_loop(), self._now()
-        before = max(wall - (attempt.accepted_at or wall), 0.0)
-        patience = max(self._job_patience, before + min(self._job_patience, _GRACE))
+        age, scout, pause = max(wall - (attempt.accepted_at or wall), 0.0), polling.begin(), 0.0
+        began, patience = loop.time() - age, max(self._patience[1], age + min(self._patience[1], _GRACE))
         now = Situation(self._asked(_POLL, attempt, is_other, job_is_new=False), patience)
-        scout, began, question, pause = polling.begin(), loop.time() - before, _question(attempt), 0.0
         while True:
-            age = loop.time() - began
             await asyncio.sleep(max(pause, min(polling.pause(age, scout=scout), patience - age)))
             await self.pace.polls.turn()
-            answer, now = await self._exchange(_POLL, question, now, began)
-            decision = decide_poll(answer, now)
-            if isinstance(decision, Ended):
-                self._repeated[_POLL] |= repeats(answer.data, now.asked.sent)
-                if decision.result_id:
-                    polling.learn(now.elapsed)
+            answer, now = await self._judged(_POLL, json.dumps({"jobId": attempt.job_id}), now, began)
+            decision = answers.decide_poll(answer, now)
             if not isinstance(decision, Again):
+                if isinstance(decision, answers.Ended) and decision.result_id:
+                    self._repeated[_POLL] |= repeats(answer.data, now.asked.sent)
+                    polling.learn(now.elapsed)
                 return self._masked(decision)
             if decision.told:
                 self.pace.polls.refused(loop.time())
-            pause = decision.after
+            pause, age = decision.after, loop.time() - began
             now = now.after(decision) if pause else replace(now, tries=1)
 
     async def ask_about(self, attempt: Attempt, is_other: IsOther) -> Decision:
@@ -168,57 +142,70 @@ class Client:
             asyncio.get_running_loop().time() - wall + (attempt.accepted_at or attempt.intended_at or wall)
         )
         now = Situation(self._asked(_POLL, attempt, is_other), math.inf, tries=3)
-        answer, now = await self._exchange(_POLL, _question(attempt), now, began)
-        return self._masked(decide_poll(answer, now))
+        answer, now = await self._judged(_POLL, json.dumps({"jobId": attempt.job_id}), now, began)
+        return self._masked(answers.decide_poll(answer, now))
 
     async def read(self, operation: str, question: dict[str, Any]) -> Any:
         """Return the JSON of an answer that costs nothing, or None where there is none.
 
         Raises PatternmillError where no request can go through, or something else answers in the service's place.
         """
-        nothing = Situation(Asked(Stage.PATTERN, {}), 0.0)
         for pause in (0.3, 1.0, 2.0, 0.0):
             answer = await self.post(operation, json.dumps(question))
             if answer.status == 200 and answer.data is not None:
                 return answer.data
-            quiet = 0.0 if self._works or pause else math.inf
-            stop = stopped(
-                answer, replace(nothing, works=self._works or answer.data is not None, quiet=quiet)
-            )
-            if stop is not None:
+            works, quiet = self._works or answer.data is not None, 0.0 if self._works or pause else math.inf
+            now = Situation(Asked(Stage.PATTERN, {}), 0.0, quiet=quiet, works=works)
+            if (stop := answers.stopped(answer, now)) is not None:
                 raise PatternmillError(stop.code, self._without_key(stop.message))
-            if answer.status not in (400, 404, 405, 410, 422, 501):
-                await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)) if pause else 0.0)
+            if pause and answer.status not in (400, 404, 405, 410, 422, 501):
+                await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)))
         return None
 
-    async def _exchange(
-        self, operation: str, body: str, now: Situation, began: float, *, guarded: bool = False
+    async def _judged(
+        self, operation: str, body: str, now: Situation, began: float
     ) -> tuple[Answer, Situation]:
         """Send one request, and return its answer with the situation in which it is judged."""
-        answer, at = await self.post(operation, body, guarded=guarded), asyncio.get_running_loop().time()
+        answer, at = await self.post(operation, body), asyncio.get_running_loop().time()
         return answer, now.met(answer, at - began, max(at - self._quiet_since, 0.0), self._works)
 
-    async def post(self, operation: str, body: str, *, guarded: bool = False) -> Answer:
+    async def post(self, operation: str, body: str) -> Answer:
         """Send one request, and return what came back within the deadline. Never raises but for `confirm`.
 
         The transport sends it: an httpx client around it follows redirects and costs half of a request's CPU.
         """
-        content = _Body(body.encode(), self.confirm if guarded else None)
-        length = {"content-length": str(len(content.body))}
-        address, more = self._address(operation), self._extensions
-        request = httpx.Request("POST", address, headers=length, stream=content, extensions=more)
+        content, refusals = body.encode(), list[PatternmillError]()
+
+        async def confirmed() -> AsyncIterator[bytes]:
+            try:
+                self.confirm()
+            except PatternmillError as refusal:  # the transport reports it as a lost connection
+                refusals.append(refusal)
+                raise
+            yield content
+
+        request = httpx.Request(
+            "POST",
+            _address(self._url, operation),
+            headers={"content-length": str(len(content))},
+            content=confirmed() if operation.endswith("/create") else content,
+            extensions={"timeout": {"connect": min(self._deadline, _CONNECT)}},
+        )
         try:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)
                 async with aclosing(response):
-                    text = await _text_of(response)
+                    return self._answer(response, await _text_of(response))
         except Exception as error:  # whatever it is, the request may have been executed
-            if content.refusal is not None:
-                raise content.refusal from None
+            if refusals:
+                raise refusals[0] from None
             return self._trouble(error)
+
+    def _answer(self, response: httpx.Response, text: str) -> Answer:
+        """Return an answer, and note what it says of the service."""
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
-            text = f"it leads to {_host_of(headers.get('location', ''))}"
+            text = "it leads to " + re.sub(r"[?#].*|(?<=//)[^/@]*@", "", headers.get("location", "nowhere"))
         pause = _retry_after(headers, self._now()) if "retry-after" in headers else None
         answer = Answer(status, self._without_key(text), pause)
         if answer.is_page or status == 429:
@@ -235,17 +222,12 @@ class Client:
 
     def _masked(self, decision: Decision) -> Decision:
         """Return a decision without the key, which a service may repeat in other writings than the answer's own."""
-        if isinstance(decision, Again | Accepted) or self._secret not in decision.message:
+        if isinstance(decision, Again | answers.Accepted) or self._secret not in decision.message:
             return decision
         return replace(decision, message=self._without_key(decision.message))
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._secret, "***") if len(self._secret) >= _LEAST_SECRET else text
-
-    def _address(self, operation: str) -> httpx.URL:
-        if operation not in self._addresses:
-            self._addresses[operation] = self._url.copy_with(path=f"{self._url.path}/{operation}")
-        return self._addresses[operation]
 
     def _trouble(self, error: Exception) -> Answer:
         """Return what an exception means. Its own text is not used: it can contain addresses.
@@ -259,36 +241,13 @@ class Client:
                 return Answer(trouble="unusable", text=words)
         if isinstance(root, _NOT_SENT):
             return Answer(trouble="unreachable", text="no connection")
-        if isinstance(root, TimeoutError):
-            return Answer(trouble="lost", text="no whole answer in time")
-        words = (
-            "the answer is too large"
-            if isinstance(root, _TooLargeError)
-            else "the connection broke before the answer"
-        )
-        return Answer(trouble="lost", text=words)
+        in_time = " in time" if isinstance(root, TimeoutError) else ""
+        return Answer(trouble="lost", text=f"no whole answer was received{in_time}")
 
 
-class _TooLargeError(Exception):
-    """An answer that is larger than what is read."""
-
-
-class _Body(httpx.AsyncByteStream):
-    """A body that is written right after a last look; until then nothing leaves this machine."""
-
-    def __init__(self, body: bytes, confirm: Callable[[], None] | None) -> None:
-        self.body, self._confirm = body, confirm
-        #: What the look raised, which the transport reports as a lost connection.
-        self.refusal: PatternmillError | None = None
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._confirm is not None:
-            try:
-                self._confirm()
-            except PatternmillError as refusal:
-                self.refusal = refusal
-                raise
-        yield self.body
+@cache
+def _address(base: httpx.URL, operation: str) -> httpx.URL:
+    return base.copy_with(path=f"{base.path.rstrip('/')}/{operation}")
 
 
 async def _text_of(response: httpx.Response) -> str:
@@ -302,7 +261,7 @@ async def _text_of(response: httpx.Response) -> str:
     async for part in response.stream:
         read += unpacker.decompress(part, _MOST_BYTES + 1) if unpacker else part
         if len(read) > _MOST_BYTES:
-            raise _TooLargeError
+            raise httpx.ReadError("too large")
     try:
         return read.decode(json.detect_encoding(read) if read[1:2] == b"\0" or read[:1] > b"{" else "utf-8")
     except UnicodeDecodeError:
@@ -320,18 +279,14 @@ def _usable_key(key: str) -> str:
 
 def _usable_address(address: str) -> httpx.URL:
     """Return the base address. No message repeats it: it may hold a password."""
-    if not address:
-        raise PatternmillError(
-            "no_address", "The service's address is not set.", "Set PATTERNMILL_STUDIO_URL."
-        )
     try:
         url = httpx.URL(address.strip().rstrip("/"))
     except httpx.InvalidURL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
-        message = "PATTERNMILL_STUDIO_URL is no address of a service."
+        message = f"PATTERNMILL_STUDIO_URL is {'no address of a service' if address else 'not set'}."
         raise PatternmillError(
-            "bad_address", message, "Write it as https://HOST/v1, without a name, a key or a query."
+            "no_address", message, "Write it as https://HOST/v1, without a key or a query."
         )
     return url
 
@@ -342,57 +297,34 @@ def _transport(url: httpx.URL, secret: str) -> httpx.AsyncBaseTransport:
     Its session has the headers of every request, which httpx would copy and encode for each. It keeps no cookies.
     """
     headers = {
-        "Authorization": f"Bearer {secret}",
-        "Content-Type": "application/json",
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": USER_AGENT,
-    }
+        "Authorization": f"Bearer {secret}", "Content-Type": "application/json", "Accept": "application/json",
+        "Accept-Encoding": "identity", "User-Agent": "patternmill/3",
+    }  # fmt: skip
     try:
-        context = (
-            httpx.create_ssl_context() if url.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        )
-    except OSError:
-        message = "The certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read."
-        raise PatternmillError("bad_certificates", message, "Correct it, or unset it.") from None
+        is_https, proxy = url.scheme == "https", _proxy_for(url)
+        context = httpx.create_ssl_context() if is_https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    except (OSError, ValueError, httpx.InvalidURL):
+        message = "A proxy or a file of certificates that the environment names cannot be used."
+        raise PatternmillError(
+            "bad_network", message, "Correct HTTPS_PROXY, SSL_CERT_FILE and their kind."
+        ) from None
 
     def session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=_KEEP_ALIVE)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=_KEEP_ALIVE),
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
-            max_headers=4096,
-        )
+            connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LONGEST_LINE, max_field_size=_LONGEST_LINE, max_headers=4096,
+        )  # fmt: skip
 
-    return AiohttpTransport(verify=context, client=session, proxy=_proxy_for(url))
+    return AiohttpTransport(verify=context, client=session, proxy=proxy)
 
 
 def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
     """Return the proxy that the environment names for an address; loopback is always reached directly."""
-    proxies = getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if (
-        not proxy
-        or url.host in _LOOPBACK
-        or url.host.startswith("127.")
-        or proxy_bypass(url.netloc.decode("ascii"))
-    ):
+    proxy = getproxies().get(url.scheme) or getproxies().get("all")
+    if not proxy or url.host in ("localhost", "::1") or url.host.startswith("127.") or proxy_bypass(url.host):
         return None
-    try:
-        return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
-    except (ValueError, httpx.InvalidURL):
-        message = "The proxy that the environment names is no address of a proxy."
-        raise PatternmillError(
-            "bad_proxy", message, "Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."
-        ) from None
-
-
-def _host_of(location: str) -> str:
-    """Return where a redirect leads, without what may be a secret in it."""
-    found = re.match(r"(https?://)?(?:[^/?#@]*@)?([^/?#]+)", location)
-    return f"{found[1] or ''}{found[2]}" if found else "another path of this address"
+    return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
 
 
 def _retry_after(headers: httpx.Headers, now: float) -> float | None:
@@ -408,7 +340,3 @@ def _retry_after(headers: httpx.Headers, now: float) -> float | None:
         return max(mktime_tz(until) - (mktime_tz(date) if date else now), 0.0) if until else None
     except (ValueError, OverflowError):
         return None
-
-
-def _question(attempt: Attempt) -> str:
-    return json.dumps({"jobId": attempt.job_id})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from patternmill.items import Stage
 
-#: Rates in requests a second: of each create operation at first, at least and at most, and of all polls.
+#: Requests a second: of each create operation at first, at least and at most, and of all polls.
 _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
 #: What a request that is taken does to the rate before the first refusal; afterwards a refusal leaves this share of
 #: the rate, which is what it was after so many that are taken.
@@ -47,7 +47,7 @@ class Bucket:
         self.rate = min(faster, _MOST)
 
     def refused(self, sent_at: float) -> None:
-        """Cut the rate. A request from before the last cut causes no other; the first one came from growing too fast."""
+        """Cut the rate, by more the first time. A request from before the last cut causes no other."""
         if sent_at >= self._cut_at:
             left = _LEFT if self._step else _FIRST_LEFT
             self._cut_at, self._step = asyncio.get_running_loop().time(), self.rate * (1 - _LEFT) / _BACK

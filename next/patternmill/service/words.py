@@ -9,8 +9,6 @@ from typing import Any
 _GIVEN = frozenset({"requestId", "patternId", "referenceIds"})
 #: Fields in which a service may repeat the request: what is in them does not say what is refused.
 _ECHOES = frozenset({"request", "input", "inputs", "params", "parameters", "arguments", "payload", "body"})
-#: Fields that say which field of the request is meant.
-_PLACES = frozenset({"loc", "field", "param", "parameter", "path", "pointer", "property", "attribute"})
 #: Words that refusals use without meaning an option or a value of that name.
 _COMMON = re.compile(
     r"request|order|product|pattern|job|id|key|code|type|name|error|errors|message|status|number|value"
@@ -100,12 +98,9 @@ class Words:
     def name_row(self) -> bool:
         """Return whether they name a field or a value that comes from the row."""
         own = {name: value for name, value in self._sent.items() if name not in _GIVEN}
-        places = {plain(text) for path, text in self._said if path.split(" ")[-1] in _PLACES}
-        names = set(_names(own))
-        wanted = names | {value for value in map(plain, _values(own)) if len(value) > 2}
-        text = f" {self._whole} "
-        return bool(names & places) or any(
-            f" {word} " in text for word in wanted if word and not _COMMON.fullmatch(word)
+        words = {*_names(own), *filter(lambda value: len(value) > 2, map(plain, _values(own)))}
+        return any(
+            f" {word} " in f" {self._whole} " for word in words if word and not _COMMON.fullmatch(word)
         )
 
 
