@@ -154,54 +154,52 @@ class Situation:
 
 def decide_create(answer: Answer, now: Situation) -> Decision:
     """Return what the answer to a create leads to, by the first rule that fits."""
-    status = answer.status
+    status, known = answer.status, now.asked.job_id
     if (stop := stopped(answer, now)) is not None:
         return stop
     if status is None or answer.is_page or status in _UNCERTAIN or status == 429:
         may_be_executed = status is None or status < 300 or status >= 500 or status in _UNCERTAIN
         return _wait(answer, now, in_doubt=may_be_executed and answer.trouble != "unreachable")
     if status < 300 and job_in(answer.data):
-        return _created(answer, now)
+        return _created(answer.data, now)
     words = Words(answer.data, answer.text, now.asked.sent)
     if words.say_under_way:
         return _wait(answer, now, in_doubt=True)
     if status in (409, 412) or words.say_known:
-        if now.asked.job_id and job_in(answer.data) == now.asked.job_id:
-            return Accepted(now.asked.job_id)
-        return Held(
-            "repeated_request", f"The service knows this request already ({answer.reason}). {DO_NOT_CHANGE}"
-        )
+        is_ours = known and job_in(answer.data) == known
+        message = f"The service knows this request already ({answer.reason})."
+        return Accepted(str(known)) if is_ours else _held("repeated_request", message)
     if status >= 500:
         return _wait(answer, now, in_doubt=True)
-    if status >= 400:
-        return _refused(answer, words, now)
-    return _unreadable(answer, now)
+    return _refused(answer, words, now) if status >= 400 else _unreadable(answer, now)
 
 
 def stopped(answer: Answer, now: Situation) -> Stop | None:
     """Return the stop that an answer means for all requests, if it does."""
-    status, is_page = answer.status, answer.is_page
+    status, is_page = answer.status or 0, answer.is_page
+    if 200 <= status < 300 and not is_page:
+        return None
+    said = f"The service answered {answer.reason}."
     if answer.trouble == "unusable":
-        return Stop(
-            "unusable_address", f"The service cannot be reached safely: {answer.text}. {CHECK_ADDRESS}"
-        )
+        return Stop("unusable_address", f"The service cannot be reached: {answer.text}. {CHECK_ADDRESS}")
     if (answer.retry_after or 0.0) > LONGEST_WAIT or (status == 429 and now.quiet > LONGEST_WAIT):
-        return Stop("rate_limited", f"The service asks to wait for more than an hour ({answer.reason}).")
+        return Stop("rate_limited", f"{said} That is a wait of more than an hour.")
     if status in STOPPING and not (is_page and (status == 403 or (now.works and status != 407))):
-        code, remedy = STOPPING[status]
-        is_of_prompt = status == 403 and "prompt" in now.asked.sent and _refuses_content(answer)
-        return None if is_of_prompt else Stop(code, f"The service answered {answer.reason}. {remedy}")
+        is_of_prompt = status == 403 and "prompt" in now.asked.sent
+        if is_of_prompt and Words(answer.data, answer.text, {}).refuse_content:
+            return None
+        return Stop(STOPPING[status][0], f"{said} {STOPPING[status][1]}")
     is_first = not now.works and now.asked.job_id is None
-    if is_first and status is not None and (status in MISADDRESSED or 300 <= status < 400):
-        return Stop("wrong_address", f"The service answered {answer.reason}. {CHECK_ADDRESS}")
-    if is_page and status is not None and status < 500 and now.quiet > min(_PAGES, now.patience):
+    if is_first and (status in MISADDRESSED or 300 <= status < 400):
+        return Stop("wrong_address", f"{said} {CHECK_ADDRESS}")
+    if is_page and status < 500 and now.quiet > min(_PAGES, now.patience):
         front = "Something in front of the service, such as a firewall or a proxy, answers in its place"
         return Stop("page_in_front", f"{front} ({answer.reason}). It says nothing about the key.")
     return None
 
 
-def _refuses_content(answer: Answer) -> bool:
-    return Words(answer.data, answer.text, {}).refuse_content
+def _held(code: str, message: str) -> Held:
+    return Held(code, f"{message} {DO_NOT_CHANGE}")
 
 
 def _wait(answer: Answer, now: Situation, *, in_doubt: bool) -> Decision:
@@ -215,35 +213,29 @@ def _wait(answer: Answer, now: Situation, *, in_doubt: bool) -> Decision:
 
 
 def _refused(answer: Answer, words: Words, now: Situation) -> Decision:
-    said = answer.reason
+    said = f"The service refused it ({answer.reason})."
     if now.in_doubt:
-        message = f"An earlier send may have been executed, and now the service refuses it ({said})."
-        return Held("refused_in_doubt", f"{message} {DO_NOT_CHANGE}")
+        return _held("refused_in_doubt", f"{said} An earlier send of it may have been executed.")
     if words.refuse_content and "prompt" in now.asked.sent:
-        return Refused(
-            "invalid_request", f"The service refused its content ({said}). The prompt has to be changed."
-        )
+        return Refused("invalid_request", f"{said} The prompt has to be changed.")
     if words.name_row:
-        return Refused("invalid_request", f"The service refused it ({said}). Correct the row.")
-    return Refused("unclear_refusal", f"The service refused it ({said}). The same command sends it again.")
+        return Refused("invalid_request", f"{said} Correct the row.")
+    return Refused("unclear_refusal", f"{said} The same command sends it again.")
 
 
-def _created(answer: Answer, now: Situation) -> Decision:
-    data = answer.data
+def _created(data: dict[str, Any], now: Situation) -> Decision:
     if problem := contradiction(data, now.asked):
-        return Held("contradiction", f"{problem} {DO_NOT_CHANGE}")
-    if data.get("status") == "failed" and isinstance(held := _failed(data, now), Held):
-        return held
-    return Accepted(job_in(data))
+        return _held("contradiction", problem)
+    failed = _failed(data, now) if data.get("status") == "failed" else None
+    return failed if isinstance(failed, Held) else Accepted(job_in(data))
 
 
 def _unreadable(answer: Answer, now: Situation) -> Decision:
     """Judge a success without a job, or a redirect: the same one several times is held, with its words."""
-    if answer.status is not None and answer.status >= 300:
-        if now.tries >= _OFTEN:
-            return Held("refused_in_doubt", f"The service answered {answer.reason}. {DO_NOT_CHANGE}")
-    elif now.alike >= _OFTEN or now.elapsed > now.patience:
-        return Held("unreadable", f"The service's answer names no job ({answer.reason}). {DO_NOT_CHANGE}")
+    if answer.status in range(300, 400) and now.tries >= _OFTEN:
+        return _held("refused_in_doubt", f"The service answered {answer.reason}.")
+    if answer.status in range(300) and (now.alike >= _OFTEN or now.elapsed > now.patience):
+        return _held("unreadable", f"The service's answer names no job ({answer.reason}).")
     return Again(answer.retry_after or 4 * now.pause, in_doubt=True)
 
 
@@ -251,50 +243,43 @@ def decide_poll(answer: Answer, now: Situation) -> Decision:
     """Return what the answer about a job leads to."""
     if (stop := stopped(answer, now)) is not None:
         return stop
-    data = answer.data if answer.status is not None and answer.status < 300 else None
-    if isinstance(data, dict) and job_in(data):
-        return _followed(answer, data, now)
-    is_own = answer.status is not None and not answer.is_page and now.elapsed > _YOUNG and now.tries >= _OFTEN
-    if is_own and answer.status in _UNKNOWN_JOB:
-        return Held("job_unknown", f"The service does not know the job {now.asked.job_id} ({answer.reason}).")
-    if is_own and answer.status == 200 and now.alike >= _OFTEN:
-        return Held(
-            "unreadable", f"The answer about the job {now.asked.job_id} cannot be read ({answer.reason})."
-        )
+    status, job = answer.status or 0, now.asked.job_id
+    if 200 <= status < 300 and job_in(answer.data):
+        return _followed(answer, answer.data, now)
+    if not answer.is_page and now.elapsed > _YOUNG and now.tries >= _OFTEN:
+        if status in _UNKNOWN_JOB:
+            return Held("job_unknown", f"The service does not know the job {job} ({answer.reason}).")
+        if status == 200 and now.alike >= _OFTEN:
+            return Held("unreadable", f"The answer about the job {job} cannot be read ({answer.reason}).")
     if now.elapsed > now.patience:
-        return Unclear(f"The job {now.asked.job_id} has not ended; the last answer: {answer.reason}.")
-    return Again(answer.retry_after or now.pause, told=answer.status == 429)
+        return Unclear(f"The job {job} has not ended; the last answer: {answer.reason}.")
+    return Again(answer.retry_after or now.pause, told=status == 429)
 
 
 def _followed(answer: Answer, data: dict[str, Any], now: Situation) -> Decision:
     """Return what an answer that names a job says of it. `Again(0.0)`: it has not ended yet."""
-    job, status = job_in(data), data.get("status")
+    job, status, is_late = job_in(data), data.get("status"), now.elapsed > now.patience
     if problem := contradiction(data, now.asked):
-        return Held("contradiction", f"{problem} {DO_NOT_CHANGE}")
+        return _held("contradiction", problem)
     if status == "failed":
         return _failed(data, now)
-    if status == "succeeded":
-        if result := result_in(data, now.asked.stage):
-            return Ended(result)
-        if (data.get("result") and now.alike >= _OFTEN) or now.elapsed > now.patience:
-            return Held(
-                "unreadable_result",
-                f"The job {job} succeeded, and its result cannot be read ({answer.reason}).",
-            )
-        return Again(2 * now.pause)
-    if now.elapsed > now.patience:
-        return Unclear(
-            f"The job {job} has not ended after {now.elapsed:.0f} s; its status is {str(status)[:40]!r}."
+    if status != "succeeded":
+        words = f"The job {job} has not ended after {now.elapsed:.0f} s; its status: {str(status)[:40]!r}."
+        return Unclear(words) if is_late else Again(0.0)
+    if result := result_in(data, now.asked.stage):
+        return Ended(result)
+    if is_late or (data.get("result") and now.alike >= _OFTEN):
+        return Held(
+            "unreadable_result", f"The job {job} succeeded with an unreadable result ({answer.reason})."
         )
-    return Again(0.0)
+    return Again(2 * now.pause)
 
 
 def _failed(data: dict[str, Any], now: Situation) -> Held | Ended:
     words = Words(data.get("error") or data.get("message") or data.get("reason") or "", "", now.asked.sent)
     said = str(words).rstrip(".") or "the service gave no reason"
     if words.say_known:
-        message = f"The job {job_in(data)} failed because the service knows this request already ({said})."
-        return Held("repeated_request", f"{message} {DO_NOT_CHANGE}")
+        return _held("repeated_request", f"The job {job_in(data)} failed as a repeated request ({said}).")
     if words.refuse_content:
         return Ended(None, f"{said}. The prompt has to be changed.", "content_refused")
     return Ended(None, said, "job_failed")

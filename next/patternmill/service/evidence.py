@@ -48,34 +48,35 @@ def result_in(data: Mapping[str, Any], stage: Stage) -> str:
 
 def contradiction(data: Mapping[str, Any], asked: Asked) -> str:
     """Return what in an answer that names a job contradicts what was asked for; empty: nothing."""
-    job, stage, status = job_in(data), asked.stage, data.get("status")
+    job, stage = job_in(data), asked.stage
+    own = Stage.PATTERN if stage is Stage.REFINEMENT else stage
+    kind = str(data.get("kind") or "").strip().casefold()
     if asked.job_id and job != asked.job_id:
         return f"The job of this request is {asked.job_id}, and the service names {job}."
     if asked.job_is_new and asked.is_other("jobId", job):
         return f"The job {job} is the one of another request of ours."
-    own = _kind(stage)
-    kind = str(data.get("kind") or "").strip().casefold()
     if kind != own and kind in _KINDS:
         return f"The job {job} is one of kind {kind}, and a {stage} was asked for."
-    if status in ("succeeded", "failed"):
-        result = result_in(data, stage)
-        others = [one for one in _KINDS if one != own and result_in(data, one)]
-        if status == "failed" and result:
-            return f"The job {job} is said to have failed, and names its result {result}."
-        if status == "succeeded" and others and not result:
-            return f"The job {job} ended with a {others[0]}, and a {stage} was asked for."
-        if result and asked.is_other("result", result):
-            return f"The job {job} names the result {result}, which another item has."
-    return _other_fields(data, asked)
+    if data.get("status") in ("succeeded", "failed") and (problem := _of_result(data, asked, own)):
+        return f"The job {job} {problem}."
+    return _of_fields(data, asked)
+
+
+def _of_result(data: Mapping[str, Any], asked: Asked, own: Stage) -> str:
+    result = result_in(data, own)
+    if data.get("status") == "failed":
+        return f"is said to have failed, and names its result {result}" if result else ""
+    if result:
+        return (
+            f"names the result {result}, which another item has" if asked.is_other("result", result) else ""
+        )
+    others = [one for one in _KINDS if result_in(data, one)]
+    return f"ended with a {others[0]}, and a {asked.stage} was asked for" if others else ""
 
 
 def repeats(data: Mapping[str, Any], sent: Mapping[str, Any]) -> set[str]:
     """Return the fields of a request that an answer repeats exactly."""
     return {name for name, values in _named(data, sent).items() if sent[name] in values}
-
-
-def _kind(stage: Stage) -> Stage:
-    return Stage.PATTERN if stage is Stage.REFINEMENT else stage
 
 
 def _identifier(data: Any, name: str) -> str:
@@ -98,7 +99,7 @@ def _named(data: Mapping[str, Any], sent: Mapping[str, Any], depth: int = 3) -> 
     return found
 
 
-def _other_fields(data: Mapping[str, Any], asked: Asked) -> str:
+def _of_fields(data: Mapping[str, Any], asked: Asked) -> str:
     """Return which repeated field is another item's, or not as this service repeats it."""
     job, sent, result = job_in(data), asked.sent, result_in(data, asked.stage)
     for name, found in _named(data, sent).items():
