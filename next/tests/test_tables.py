@@ -1,0 +1,490 @@
+"""Sheets as people and programs make them: what is read, what is refused, and with which words."""
+
+import csv
+import io
+import json
+import random
+import zipfile
+from datetime import date
+
+import pandas as pd
+import pytest
+from openpyxl import Workbook
+
+from patternmill.errors import InputRefused
+from patternmill.offer import Category, Offer
+from patternmill.tables.checks import check_rows, report_json, report_lines
+from patternmill.tables.columns import read_columns
+from patternmill.tables.mapping import ColumnsRefused, Proposal, SheetMapping, read_mapping, write_mapping
+from patternmill.tables.sheet import SURPLUS, read_sheet
+
+SIZES = {"name": "size", "values": ["40x40", "50x50"]}
+CUSHION = {"categoryId": "cat_cushion", "name": "Cushion", "options": [SIZES]}
+BAG = {"categoryId": "cat_bag", "name": "Tote bag", "options": [{"name": "handle", "values": ["short", "long"]}]}
+HEADER = "sku,prompt,category,option:size\n"
+GOOD = "B-1,ferns,Cushion,40x40\n"
+
+
+def offered(*records):
+    return Offer(categories=tuple(Category.model_validate(record) for record in records or (CUSHION, BAG)))
+
+
+def checked(tmp_path, content, mapping="", offer=None, name="a.csv"):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    (tmp_path / "a.mapping.toml").write_text(mapping)
+    said = read_mapping(path)
+    sheet = read_sheet(path, said)
+    columns = read_columns(sheet.header, sheet.name, said)
+    return check_rows(sheet, columns, offer or offered(), said.words)
+
+
+def workbook(rows, hidden=(), merged=(), title="Sheet"):
+    book, content = Workbook(), io.BytesIO()
+    book.active.title = title
+    for row in rows:
+        book.active.append(row)
+    for number in hidden:
+        book.active.row_dimensions[number].hidden = True
+    for area in merged:
+        book.active.merge_cells(area)
+    book.save(content)
+    return content.getvalue()
+
+
+def codes(found):
+    return set(found.problems[["row", "code"]].itertuples(index=False, name=None))
+
+
+# --- rows
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ("A-1,herons,Cushion,50x50", None),
+        ("A-1,herons,cat_cushion,50X50", None),
+        ("A-1,herons,Cushion,50 x 50", None),
+        ("A-1,herons,Cushion,50 × 50", None),
+        ("A-1,herons,CUSHION,", None),
+        ("A-1,herons,Cushion,50x50,,,", None),
+        ('007,"a\nb",cushion ,50x50', None),
+        ("NA,herons,Cushion,", None),
+        ("1e5,herons,Cushion,", None),
+        ("A-1,herons,tote-bag", None),
+        ("A-1,= equals signs in a row,Cushion,", None),
+        ("A-1,🦩,Cushion,", None),
+        ("A-1,nanny goats,Cushion,", None),
+        ("A-1,herons,Cushion,50x50,x", "surplus_cells"),
+        ("A-1,herons", "missing_cells"),
+        ("A-1,herons,Cushion", "missing_cells"),
+        (",herons,Cushion,50x50", "empty_sku"),
+        ("\u200b,herons,Cushion,50x50", "empty_sku"),
+        ("A-1,,Cushion,50x50", "empty_prompt"),
+        ("A-1,  ,Cushion,50x50", "empty_prompt"),
+        ("A-1,#REF!,Cushion,50x50", "spreadsheet_error"),
+        ("A-1,=A2&B2,Cushion,50x50", "spreadsheet_error"),
+        ('A-1,"=CONCATENATE(A2;"" "";B2)",Cushion,50x50', "spreadsheet_error"),
+        ("Err:502,herons,Cushion,50x50", "spreadsheet_error"),
+        ("4.01E+12,herons,Cushion,50x50", "number_as_shown"),
+        ("1-Mar,herons,Cushion,50x50", "date_as_shown"),
+        ("A\u202e1,herons,Cushion,50x50", "unsafe_characters"),
+        ("LÃ¼neburg,herons,Cushion,50x50", "misread_text"),
+        ("A-1,foug\ufffdres,Cushion,50x50", "misread_text"),
+        (f"A-1,{'x y' * 2000},Cushion,50x50", "prompt_too_long"),
+        ("A-1,herons,,50x50", "empty_category"),
+        ("A-1,herons,Cushon,50x50", "unknown_category"),
+        ("A-1,herons,totebag,", "unknown_category"),
+        ("A-1,herons,Cushion (large),", "unknown_category"),
+        ("A-1,herons,Cushion,50x5O", "unknown_value"),
+        ("A-1,herons,Tote bag,50x50", "unknown_option"),
+    ],
+)
+def test_rows(tmp_path, row, code):
+    found = checked(tmp_path, HEADER + GOOD + row + "\n")
+    assert list(found.problems["code"]) == ([code] if code else [])
+    assert len(found.rows) == (1 if code else 2)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["nan", "None", "null", "N/A", "undefined", "TBD", "to do", "xxxx", "???", "ditto", "same as above", "Lorem ipsum", '"',
+     "[object Object]", "{{ product.title }}", "${prompt}", "%s", "\\N", "None, None", "<insert prompt here>", "1.#QNAN"],
+)  # fmt: skip
+def test_what_stands_for_a_prompt_is_none(tmp_path, prompt):
+    cell = '"' + prompt.replace('"', '""') + '"'
+    assert codes(checked(tmp_path, f"{HEADER}A-1,{cell},Cushion,\n")) == {(2, "placeholder")}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["{red|blue} heron in reeds", "a sign that says {{ HELLO }} in neon", "100% cotton flowers", "objects", "NA meadows",
+     "none of the above", "do re mi", "синие цапли", "- reeds -"],
+)  # fmt: skip
+def test_what_only_looks_like_a_placeholder_is_a_prompt(tmp_path, prompt):
+    assert not codes(checked(tmp_path, f"{HEADER}A-1,{prompt},Cushion,\n"))
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [
+        ("3-4", ["34"]), ("1.5cm", ["15cm"]), ("1/2", ["12"]), ("-1.50", ["1.50"]), ("15oz", ["11oz"]), ("12 oz", ["12oz"]),
+        ("cotton (recycled)", ["cotton (organic)"]), ("50x50 cm", ["50x50"]), ("1,5", ["15"]), ("a/b", ["a b"]), ("tot ebag", ["totebag"]),
+    ],
+)  # fmt: skip
+def test_a_sign_a_unit_or_an_aside_makes_another_word(tmp_path, written, values):
+    offer = offered({**CUSHION, "options": [{"name": "size", "values": values}]})
+    found = checked(tmp_path, f'{HEADER}A-1,herons,Cushion,"{written}"\n', offer=offer)
+    assert codes(found) == {(2, "unknown_value")}
+
+
+@pytest.mark.parametrize("written", ["Off-White", "off white", "OFF_WHITE"])
+def test_two_offered_values_with_one_key_refuse_the_row(tmp_path, written):
+    offer = offered({**CUSHION, "options": [{"name": "size", "values": ["Off-White", "off white"]}]})
+    assert codes(checked(tmp_path, f"{HEADER}A-1,herons,Cushion,{written}\n", offer=offer)) == {(2, "ambiguous_option")}
+
+
+def test_two_categories_of_one_name_are_told_apart_by_their_ids(tmp_path):
+    offer = offered(CUSHION, {"categoryId": "cat_other", "name": "cushion", "options": [SIZES]})
+    found = checked(tmp_path, HEADER + "A-1,herons,Cushion,\nA-2,herons,cat_other,\n", offer=offer)
+    assert codes(found) == {(2, "ambiguous_category")}
+    assert "`cat_cushion` or `cat_other`" in found.problems["message"][0]
+    assert list(found.rows["category_id"]) == ["cat_other"]
+
+
+def test_every_fault_of_every_row_with_its_number_and_nearest_word(tmp_path):
+    found = checked(tmp_path, HEADER + "\nA-1,,Cushon,50x50\n\na-1 ,tbd,Cushion,60x60\n")
+    assert codes(found) == {
+        (3, "empty_prompt"), (3, "unknown_category"), (3, "duplicate_sku"),
+        (5, "placeholder"), (5, "unknown_value"), (5, "duplicate_sku"),
+    }  # fmt: skip
+    assert "did you mean `Cushion`?" in set(found.problems["remedy"])
+    assert found.sheet.blank_rows == 2
+    (line, *_) = (line for line in report_lines(found) if "unknown_category" in line)
+    assert line == ("  row 3 (A-1, category): unknown category `Cushon`; offered: Cushion, Tote bag; "
+                    "did you mean `Cushion`? [unknown_category]")  # fmt: skip
+
+
+def test_a_row_without_a_category_has_that_fault_alone(tmp_path):
+    mapping = '[columns]\n"One" = "option"\n"Two" = "option"\n'
+    assert codes(checked(tmp_path, "sku,prompt,category,One,Two\nA-1,herons,,short,50x50\n", mapping)) == {(2, "empty_category")}
+
+
+def test_rows_refused_for_their_sku_alone_are_known_by_what_they_ask_for(tmp_path):
+    found = checked(tmp_path, HEADER + GOOD + ",herons,Cushion,\nA,ferns,Cushion,\nA,nan,Cushion,\n")
+    assert list(found.unsold.index) == [3, 4]
+    assert list(found.unsold["prompt"]) == ["herons", "ferns"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ('{"size": "50x50"}', None),
+        ("", None),
+        ("{}", None),
+        ("{oops", "malformed_selections"),
+        ("[1]", "malformed_selections"),
+        ('{"size": 3}', "malformed_selections"),
+        ('{"size": "40x40", "Size": "50x50"}', "malformed_selections"),
+        ('{"colour": "red"}', "unknown_option"),
+        ('{"size": "60x60"}', "unknown_value"),
+    ],
+)
+def test_selections_as_json(tmp_path, cell, code):
+    table = io.StringIO()
+    csv.writer(table).writerows([["sku", "prompt", "category_id", "selections"], ["A-1", "herons", "cat_cushion", cell]])
+    found = checked(tmp_path, table.getvalue())
+    assert list(found.problems["code"]) == ([code] if code else [])
+
+
+def test_a_required_option_has_to_be_chosen(tmp_path):
+    offer = offered({**CUSHION, "options": [{**SIZES, "required": True}]})
+    found = checked(tmp_path, HEADER + GOOD + "A-2,herons,Cushion,\n", offer=offer)
+    assert codes(found) == {(3, "missing_option")}
+
+
+def test_an_option_that_hides_in_a_carried_column_refuses_its_row(tmp_path):
+    content = "sku,prompt,category,Size\nA-1,herons,Cushion,50x50\nA-2,herons,Cushion,\nA-3,herons,Tote bag,big\n"
+    found = checked(tmp_path, content)
+    assert codes(found) == {(2, "option_column")}
+    assert found.proposals == (Proposal("column", "Size", "option:size"),)
+    assert not codes(checked(tmp_path, content, '[columns]\nSize = "note"\n'))
+    assert not codes(checked(tmp_path, content.replace("Size", "note:Size")))
+
+
+def test_an_offer_that_cannot_be_read_is_not_checked(tmp_path):
+    found = checked(tmp_path, HEADER + "A-1,herons,Anything,12 oz\n", offer=Offer())
+    assert found.rows.loc[2, ["category_id", "selections"]].tolist() == ["Anything", '{"size": "12 oz"}']
+
+
+def test_html_in_prompts_is_noted(tmp_path):
+    found = checked(tmp_path, HEADER + "A-1,<p>herons</p>,Cushion,\nA-2,reeds &amp; ferns,Cushion,\nA-3,a < b,Cushion,\n")
+    assert found.notes == ("2 prompts with HTML such as <p> or &amp;, which is sent as written.",)
+
+
+def test_the_report_for_programs(tmp_path):
+    report = json.loads(json.dumps(report_json(checked(tmp_path, HEADER + GOOD + "A-1,herons,Cushon,\n"))))
+    assert (report["rows"], report["accepted"], report["refused"]) == (2, 1, 1)
+    (problem,) = report["problems"]
+    assert (problem["row"], problem["column"], problem["code"], problem["suggestion"]) == (3, "category", "unknown_category", "Cushion")
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("", "empty_file"),
+        ("\n \n", "empty_file"),
+        ("sep=;\n", "wrong_header"),
+        (HEADER, "header_only"),
+        (HEADER + ",,,\n\n", "header_only"),
+        ("sku,prompt\nA,b\n", "missing_column"),
+        ("sku,prompt,prompt,category\nA,b,c,d\n", "duplicate_header"),
+        ("sku,prompt,category,category_id\nA,b,c,d\n", "duplicate_header"),
+        ("sku,prompt,category,selections,option:size\nA,b,c,,d\n", "conflicting_columns"),
+        (HEADER + 'A-1,"herons,Cushion,50x50\n' + GOOD, "open_quote"),
+        (HEADER + 'A-1,"herons" and reeds,Cushion,50x50\n', "open_quote"),
+        (HEADER + f"A-1,{'x' * 140_000},Cushion,50x50\n", "cell_too_long"),
+        (HEADER + "A-1,her\0ons,Cushion,50x50\n", "nul_bytes"),
+        ((HEADER + "A-1,fougères,Cushion,50x50\n").encode("cp1252"), "unreadable_encoding"),
+        (b"PK\x03\x04" + bytes(99), "file_unreadable"),
+        (b"\x1f\x8b\x08", "not_csv"),
+        ('  {"sku": 1}', "not_csv"),
+        ("<!DOCTYPE html><table>", "not_csv"),
+    ],
+)
+def test_sheets_that_are_refused_whole(tmp_path, content, code):
+    with pytest.raises(InputRefused) as refused:
+        checked(tmp_path, content)
+    assert refused.value.code == code
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        (HEADER + "A-1,herons,Cushion,50x50\n").encode("utf-16"),
+        ("\ufeff\ufeff" + HEADER + "A-1,herons,Cushion,50x50\n").encode(),
+        (HEADER + "A-1,herons,Cushion,50x50\n").replace("\n", "\r").encode(),
+        ("sep=;\n" + HEADER + "A-1,herons,Cushion,50x50\n").replace(",", ";").encode(),
+        (HEADER + "A-1,herons,Cushion,50x50").replace(",", "|").encode(),
+        ("Our spring sheet,,,\n\n" + HEADER + "A-1,herons,Cushion,50x50\n\x1a").encode(),
+        ("[Draft] spring,,,\n" + HEADER + "A-1,herons,Cushion,50x50\n").encode(),
+        ("sku\tprompt\tcategory_id\tselections\n" + 'A-1\therons\tcat_cushion\t{"size": "50x50"}\n').encode(),
+        (" SKU , Prompt ,Category ID,OPTION : Size,\nA-1,herons,cat_cushion,50x50,\n").encode(),
+    ],
+)
+def test_the_same_row_in_many_layouts(tmp_path, content):
+    (row,) = checked(tmp_path, content).rows.itertuples(index=False)
+    assert tuple(row) == ("A-1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}')
+
+
+@pytest.mark.parametrize("row", ["A-1,herons,Cushion,50x50,x\n", "A-1,herons,Cushion\n", '"A\n1",herons,Cushion,50x50\n'])
+def test_rows_keep_their_numbers_whatever_is_above_them(tmp_path, row):
+    sheet = checked(tmp_path, "title\n" + HEADER + "\n" + row + GOOD).sheet
+    assert list(sheet.rows.index) == [4, 5]
+    assert list(sheet.rows.loc[5, [0, 1, 2, 3]]) == ["B-1", "ferns", "Cushion", "40x40"]
+
+
+def test_a_surplus_cell_in_every_row_shifts_no_column(tmp_path):
+    found = checked(tmp_path, HEADER + "A-1,herons,Cushion,50x50,x\nA-2,ferns,Cushion,50x50,y\n")
+    assert list(found.sheet.rows[SURPLUS]) == ["x", "y"]
+    assert codes(found) == {(2, "surplus_cells"), (3, "surplus_cells")}
+
+
+def test_texts_are_exact(tmp_path):
+    texts = ["007", "NA", "null", "1e5", "TRUE", " spaced ", "a,b", 'say "hi"', "two\r\nlines", "\u00a0x"]
+    table = io.StringIO(newline="")
+    csv.writer(table).writerows([["sku", "prompt", "category", "a", "a", "a.1"], *([t, t, t, t, t, t] for t in texts)])
+    sheet = checked(tmp_path, table.getvalue()).sheet
+    assert sheet.header == ("sku", "prompt", "category", "a", "a", "a.1")
+    assert all(list(sheet.rows[at]) == texts for at in range(6))
+    assert sheet.rows[0].dtype.storage == "python"
+
+
+def test_a_missing_cell_is_not_an_empty_one(tmp_path):
+    sheet = checked(tmp_path, "sku,prompt,category,remark\nA-1,herons,Cushion\nA-2,ferns,Cushion,\n").sheet
+    assert sheet.rows[3].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_quote_that_swallows_rows_is_refused_with_its_lines(tmp_path, delimiter):
+    rows = ['C-1,"La Vie print,Cushion,50x50', "C-2,foxes,Cushion,50x50", 'C-3,owls each 12",Cushion,50x50', "C-4,cats,Cushion,50x50"]
+    content = (HEADER + GOOD + '"A\n1",herons,Cushion,\n' + "\n".join(rows) + "\n").replace(",", delimiter)
+    with pytest.raises(InputRefused, match=r"row 4 \(lines 5 to 7 of the file\)") as refused:
+        checked(tmp_path, content)
+    assert refused.value.code == "open_quote"
+    tabs = checked(tmp_path, (HEADER + "\n".join(rows) + "\n").replace(",", "\t"))
+    assert list(tabs.rows["prompt"]) == ['"La Vie print', "foxes", 'owls each 12"', "cats"]
+
+
+def test_a_line_break_within_a_prompt_is_one_of_its_signs(tmp_path):
+    prompt = "herons, reeds, mist\nferns, moss, dew\nend"
+    assert list(checked(tmp_path, f'{HEADER}A-1,"{prompt}",Cushion,\n').rows["prompt"]) == [prompt]
+
+
+def test_quotes_in_tabs_are_read_where_all_are_well_formed(tmp_path):
+    content = (HEADER + "A-1,#,Cushion,\n").replace(",", "\t").replace("#", '"say ""hi"""')
+    assert list(checked(tmp_path, content).rows["prompt"]) == ['say "hi"']
+
+
+def test_no_row_of_a_random_sheet_is_lost(tmp_path):
+    chance = random.Random(7)
+    signs = ["a", " ", ",", ";", '"', '""', "\n", "\r\n", "=", "é", "Cushion", "50x50"]
+    for _ in range(150):
+        rows = [["".join(chance.choices(signs, k=chance.randrange(5))) for _ in range(4)] for _ in range(9)]
+        table = io.StringIO(newline="")
+        csv.writer(table).writerows([["sku", "prompt", "category", "option:size"], *rows])
+        try:
+            found = checked(tmp_path, table.getvalue())
+        except InputRefused as refusal:
+            assert refusal.code in ("open_quote", "header_only")
+            continue
+        filled = [row for row in rows if "".join(row).strip()]
+        assert len(found.sheet.rows) == len(filled)
+        assert len(found.rows) + found.problems["row"].nunique() == len(filled)
+
+
+# --- workbooks
+
+
+def test_a_workbook_is_read_as_the_sheet_that_it_shows(tmp_path):
+    rows = [["Our sheet"], ["sku", "prompt", "category", "option:size", "price"], ["A-1", "=herons", "Cushion", "50x50", 12.5],
+            ["A-2", "ferns", None, "40x40", 7], ["A-3", "moss", "Cushion", 40, None]]  # fmt: skip
+    rows[2][1] = "herons"
+    found = checked(tmp_path, workbook(rows, hidden=[4], merged=["C3:C4"]), name="a.xlsx")
+    assert codes(found) == {(5, "unknown_value")}
+    assert list(found.rows["category"]) == ["Cushion", "Cushion"]
+    assert list(found.sheet.rows[4].fillna("")) == ["12.5", "7", ""]
+    assert found.notes == ("Read as workbook, worksheet `Sheet`, header in row 2.",
+                           "1 hidden row of the worksheet read like the others.")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sku", "prompt", "code", "said"),
+    [
+        (12, "herons", "not_text", "Text to Columns"),
+        (date(2026, 3, 1), "herons", "not_text", "2026-03-01"),
+        ("A-1", True, "not_text", "TRUE"),
+        ("A-1", "#REF!", "spreadsheet_error", "#REF!"),
+        ("A-1", "=B9", "spreadsheet_error", "#VALUE!"),
+    ],
+)
+def test_cells_that_are_no_text(tmp_path, sku, prompt, code, said):
+    rows = [["sku", "prompt", "category"], [sku, prompt, "Cushion"], ["B-1", "ferns", "Cushion"]]
+    found = checked(tmp_path, workbook(rows), name="a.xlsx")
+    assert (2, code) in codes(found)
+    assert list(found.rows["sku"]) == ["B-1"]
+    assert any(said in line for line in report_lines(found))
+
+
+def test_several_worksheets_that_could_be_meant_are_named(tmp_path):
+    book = Workbook()
+    for name in ("May", "June"):
+        for row in (["sku", "prompt", "category"], [name, "herons", "Cushion"]):
+            (book[name] if name in book.sheetnames else book.create_sheet(name)).append(row)
+    content = io.BytesIO()
+    book.save(content)
+    with pytest.raises(InputRefused, match="`May`, `June`"):
+        checked(tmp_path, content.getvalue(), name="a.xlsx")
+    found = checked(tmp_path, content.getvalue(), '[reading]\nworksheet = "June"\n', name="a.xlsx")
+    assert list(found.rows["sku"]) == ["June"]
+
+
+def test_a_workbook_that_would_take_all_memory_is_refused(tmp_path):
+    source, target = io.BytesIO(workbook([["sku"]])), io.BytesIO()
+    with zipfile.ZipFile(source) as book, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as written:
+        for name in book.namelist():
+            part = book.read(name)
+            if name.endswith("sheet1.xml"):
+                part = part.replace(b'r="A1"', b'r="XFD1048576"').replace(b'<row r="1"', b'<row r="1048576"')
+            written.writestr(name, part)
+    with pytest.raises(InputRefused) as refused:
+        checked(tmp_path, target.getvalue(), name="a.xlsx")
+    assert refused.value.code == "file_unreadable"
+
+
+# --- columns and mappings
+
+
+def test_columns_and_words_of_a_mapping(tmp_path):
+    mapping = """
+[columns]
+Art = "sku"
+Muster = "prompt"
+Typ = "category"
+"Maß" = "option"
+[values]
+Kissen = "Cushion"
+"""
+    found = checked(tmp_path, "Art;Muster;Typ;Maß\nA-1;Wellen;Kissen;40x40\nA-2;Wellen;Kissen;41x41\n", mapping)
+    assert list(found.rows["selections"]) == ['{"size": "40x40"}']
+    assert codes(found) == {(3, "unknown_value")}
+
+
+def test_a_value_that_two_options_offer_is_ambiguous(tmp_path):
+    offer = offered({**CUSHION, "options": [SIZES, {"name": "back", "values": ["40x40"]}]})
+    found = checked(tmp_path, "sku,prompt,category,any\nA-1,herons,Cushion,40x40\n", '[columns]\nany = "option"\n', offer)
+    assert codes(found) == {(2, "ambiguous_option")}
+
+
+def test_columns_that_are_named_otherwise_are_proposed_line_by_line(tmp_path):
+    content = "Artikelnummer;Motiv;Produktart;option:size\nA-1;herons;Cushion;50x50\n"
+    with pytest.raises(ColumnsRefused) as refused:
+        checked(tmp_path, content)
+    proposals = refused.value.proposals
+    assert [one.line for one in proposals] == ['"Artikelnummer" = "sku"', '"Motiv" = "prompt"', '"Produktart" = "category"']
+    assert 'a.mapping.toml beside it, if that is what they are:\n  [columns]\n  "Artikelnummer" = "sku"' in refused.value.remedy
+    write_mapping(tmp_path / "b.mapping.toml", SheetMapping().plus(proposals))
+    assert len(checked(tmp_path, content, (tmp_path / "b.mapping.toml").read_text()).rows) == 1
+
+
+def test_an_unknown_word_is_proposed_once_however_many_rows_have_it(tmp_path):
+    found = checked(tmp_path, HEADER + "A-1,herons,Cushon,\nA-2,herons,Cushon,\nA-3,herons,Qqqq,\n")
+    assert found.proposals == (Proposal("value", "Cushon", "Cushion"),)
+
+
+def test_confirmed_lines_are_added_and_others_stay(tmp_path):
+    path = tmp_path / "a.mapping.toml"
+    before = '# ours\n[columns] # of May\n"Art" = "sku"\n\n[reading]\nheader = 2\n'
+    path.write_text(before)
+    confirmed = [Proposal("column", 'Na"me\\', "prompt"), Proposal("value", "Kissen", "Cushion")]
+    write_mapping(path, read_mapping(tmp_path / "a.csv").plus(confirmed))
+    found = read_mapping(tmp_path / "a.csv")
+    assert found.columns == {"Art": "sku", 'Na"me\\': "prompt"}
+    assert (found.values, found.reading.header) == ({"Kissen": "Cushion"}, 2)
+    assert set(before.splitlines()) <= set(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("mapping", "code"),
+    [
+        ('[columns]\nFarbe = "colour"\n', "wrong_mapping"),
+        ("[columns\n", "wrong_mapping"),
+        ("[colums]\n", "wrong_mapping"),
+        ('[reading]\ndelimiter = "ab"\n', "wrong_mapping"),
+        ("[reading]\nheader = 9\n", "wrong_header"),
+        ('[reading]\nencoding = "utf-9"\n', "unknown_encoding"),
+        ('[columns]\nFarbe = "option:colour"\n', "mapping_changed"),
+        ('[columns]\n"option:size" = "sku"\n', "duplicate_header"),
+    ],
+)
+def test_mappings_that_do_not_fit(tmp_path, mapping, code):
+    with pytest.raises(InputRefused) as refused:
+        checked(tmp_path, HEADER + GOOD, mapping)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("extra", "mapping"), [("Tag,Tag", ""), ("Run", '"Run" = "note"'), ("run", ""), ("Status", "")])
+def test_columns_of_the_shops_own_are_carried_under_their_position(tmp_path, extra, mapping):
+    content = f"{HEADER.strip()},{extra}\n{GOOD.strip()}{',x' * (extra.count(',') + 1)}\n"
+    found = checked(tmp_path, content, f"[columns]\n{mapping}\n")
+    assert len(found.rows) == 1
+    assert found.columns.run is None
+    assert len(found.columns.carried) == len(found.sheet.header)
+
+
+def test_texts_are_kept_by_python_even_where_pyarrow_is_installed():
+    assert pd.get_option("mode.string_storage") == "python"
