@@ -25,9 +25,15 @@ OTHERS = {
 DONE = {"status": "succeeded"}
 
 
+def is_other(field, value):
+    assert field in ("requestId", "prompt", "patternId", "selection", "jobId", "result")
+    assert str(value).isprintable()
+    return (field, value) in OTHERS
+
+
 def said(sent, data, *, repeated=(), job_id=None, stage=None, job_is_new=True):
     stage = stage or (Stage.PATTERN if "prompt" in sent else Stage.PRODUCT)
-    asked = Asked(stage, sent, lambda *one: one in OTHERS, job_id, job_is_new, repeated)
+    asked = Asked(stage, sent, is_other, job_id, job_is_new, repeated)
     return contradiction({"jobId": "j1", "kind": stage, "status": "running", "result": None} | data, asked)
 
 
@@ -43,7 +49,7 @@ def said(sent, data, *, repeated=(), job_id=None, stage=None, job_is_new=True):
         (PROMPT, {"input": {"prompt": "Blue herons"}}, {}, "Blue herons"),
         (CHOICE, {"patternId": "p9"}, {}, "p9"),
         (CHOICE, DONE | {"result": {"productId": "new", "patternId": "p9"}}, {}, "p9"),
-        (CHOICE, {"selections": {"Size": "15oz", "Rim": "red"}}, {}, "Size=15oz"),
+        (CHOICE, {"selections": {"Size": "15oz", "Rim": "red"}}, {}, "Size='15oz'"),
         (PROMPT, {"requestId": "req_77"}, {"repeated": {"requestId"}}, "req_77"),
         (PROMPT, {"prompt": "Red foxes"}, {"repeated": {"prompt"}}, "Red foxes"),
         (CHOICE, {"categoryId": "bag"}, {"repeated": {"categoryId"}}, "bag"),
@@ -75,6 +81,8 @@ def test_what_contradicts_is_named(sent, data, known, named):
         (PROMPT, DONE | {"result": None}, {}),
         (CHOICE, {"selections": {"Size": "11OZ", "Finish": "matte"}}, {"repeated": {"selections"}}),
         (CHOICE, {"selections": {"Size": "12oz"}}, {}),
+        (PROMPT, {"requestId": "\ud800", "prompt": "\x00"}, {}),
+        (CHOICE, {"categoryId": "bag"}, {}),
         (CHOICE, {"selections": [{"name": "Size", "value": "15oz"}]}, {}),
         (CHOICE, DONE | {"result": {"productId": "new", "patternId": "p1"}}, {}),
         (CHOICE, {"status": "failed", "result": {"patternId": "p1"}}, {}),

@@ -75,14 +75,14 @@ def test_a_resend_goes_before_what_is_new_and_operations_do_not_wait_for_each_ot
     async def main():
         pace, order = Pace(), []
 
-        async def turn(name, stage, again=False):
-            await pace.create(stage, again=again)
+        async def turn(name, stage, rank=1):
+            await (pace.create(stage) if rank else pace.creates[stage].turn(0))
             order.append(name)
 
         pace.creates[Stage.PATTERN].hold(1.0)
         turns = [
             turn("new", Stage.PATTERN),
-            turn("again", Stage.PATTERN, True),
+            turn("again", Stage.PATTERN, 0),
             turn("product", Stage.PRODUCT),
         ]
         await asyncio.gather(*turns)

@@ -18,10 +18,8 @@ STOPPING = {
 }
 #: Statuses of a wrong address, or of a name that the service does not know.
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
-#: Statuses of a job that the service does not know.
-_UNKNOWN_JOB = frozenset({400, 404, 410, 422})
-#: Statuses below 500 after which the request may have been executed.
-_UNCERTAIN = frozenset({408, 423, 425, 499})
+#: Statuses of a job that the service does not know, and those below 500 of a request that may have been executed.
+_UNKNOWN_JOB, _UNCERTAIN = frozenset({400, 404, 410, 422}), frozenset({408, 423, 425, 499})
 #: In seconds: the longest pause that a service may ask for, and our own; how long pages of something in front of the
 #: service are waited for; the age until which an unknown job may not have arrived everywhere yet.
 LONGEST_WAIT, _LONGEST_PAUSE, _PAGES, _YOUNG = 3600.0, 20.0, 180.0, 60.0
@@ -47,7 +45,6 @@ class Answer:
 
     @cached_property
     def data(self) -> Any:
-        """Return the body as JSON, or None where it is none."""
         try:
             return _JSON.decode(self.text)
         except (ValueError, RecursionError):
@@ -55,12 +52,10 @@ class Answer:
 
     @cached_property
     def is_page(self) -> bool:
-        """Return whether it is a page, which the service itself never sends."""
         return _PAGE.match(self.text) is not None
 
     @property
     def reason(self) -> str:
-        """Return what the service says, or what happened."""
         said = str(Words(self.data, self.text, {})) or cleaned(self.text)
         return f"{self.status or self.trouble}: {said}".rstrip(": .")
 
@@ -138,17 +133,14 @@ class Situation:
     works: bool = True
 
     def met(self, answer: Answer, elapsed: float, quiet: float, works: bool) -> "Situation":
-        """Return the situation in which an answer is judged."""
         alike = self.alike + 1 if answer.text == self.text else 1
         return replace(self, elapsed=elapsed, quiet=quiet, alike=alike, text=answer.text, works=works)
 
     def after(self, decision: Again) -> "Situation":
-        """Return the situation of the next send."""
         return replace(self, tries=self.tries + 1, in_doubt=self.in_doubt or decision.in_doubt)
 
     @property
     def pause(self) -> float:
-        """Return the pause before the next send: it doubles with each."""
         return min(0.5 * (1 << min(self.tries - 1, 10)), _LONGEST_PAUSE)
 
 

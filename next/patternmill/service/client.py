@@ -120,9 +120,15 @@ class Client(AbstractAsyncContextManager["Client"]):
         age, scout, pause = max(wall - (attempt.accepted_at or wall), 0.0), polling.begin(), 0.0
         began, patience = loop.time() - age, max(self._patience[1], age + min(self._patience[1], _GRACE))
         now = Situation(self._asked(_POLL, attempt, is_other, job_is_new=False), patience)
+        # One that is not watched from its beginning is asked about at once.
+        wait, polls = (
+            0.0 if age > max(polling.first, 2.0) else polling.pause(age, scout=scout),
+            self.pace.polls,
+        )
         while True:
-            await asyncio.sleep(max(pause, min(polling.pause(age, scout=scout), patience - age)))
-            await self.pace.polls.turn()
+            await asyncio.sleep(max(pause, min(wait, patience - age)))
+            await polls.turn()
+            sent_at = loop.time()
             answer, now = await self._judged(_POLL, json.dumps({"jobId": attempt.job_id}), now, began)
             decision = answers.decide_poll(answer, now)
             if not isinstance(decision, Again):
@@ -130,9 +136,13 @@ class Client(AbstractAsyncContextManager["Client"]):
                     self._repeated[_POLL] |= repeats(answer.data, now.asked.sent)
                     polling.learn(now.elapsed)
                 return self._masked(decision)
-            if decision.told:
-                self.pace.polls.refused(loop.time())
+            if answer.status == 429:
+                polls.refused(sent_at)
+                polls.hold(decision.after)
+            else:
+                polls.taken()
             pause, age = decision.after, loop.time() - began
+            wait = polling.pause(age, scout=scout)
             now = now.after(decision) if pause else replace(now, tries=1)
 
     async def ask_about(self, attempt: Attempt, is_other: IsOther) -> Decision:

@@ -18,6 +18,8 @@ _RESULTS = {
     Stage.CHECKOUT: "checkoutId",
 }
 _KINDS = frozenset({Stage.REFERENCE, Stage.PATTERN, Stage.PRODUCT, Stage.CHECKOUT})
+#: The fields, beside selections, in which items of ours can be told apart.
+_COMPARED = frozenset({"requestId", "prompt", "patternId"})
 _LONGEST_ID = 500
 
 
@@ -101,45 +103,46 @@ def _named(data: Mapping[str, Any], sent: Mapping[str, Any], depth: int = 3) -> 
 
 def _of_fields(data: Mapping[str, Any], asked: Asked) -> str:
     """Return which repeated field is another item's, or not as this service repeats it."""
-    job, sent, result = job_in(data), asked.sent, result_in(data, asked.stage)
-    for name, found in _named(data, sent).items():
-        values, ours = [value for value in found if value not in (None, result)], sent[name]
+    job, result = job_in(data), result_in(data, asked.stage)
+    for name, found in _named(data, asked.sent).items():
+        values, ours = [value for value in found if value not in (None, result)], asked.sent[name]
         for value in values:
-            if isinstance(value, str) and _differs(value, ours) and asked.is_other(name, value):
+            if name in _COMPARED and _is_others(name, value, ours, asked):
                 return (
                     f"The job {job} names the {name} {value[:80]!r}, which is that of another item of ours."
                 )
             if name == "selections" and isinstance(value, dict) and (other := _other_choice(value, asked)):
-                return f"The job {job} names the selection {other}, which was not sent, and which another item has."
+                return f"The job {job} names the selection {other}, which another item of ours has."
         if values and name in asked.repeated and all(_changes(name, value, ours) for value in values):
-            return (
-                f"The job {job} repeats the {name} {str(values[0])[:80]!r}, and {str(ours)[:80]!r} was sent."
-            )
+            said = str(values[0])[:80]
+            return f"The job {job} repeats the {name} {said!r}, and {str(ours)[:80]!r} was sent."
     return ""
 
 
 def _other_choice(value: Mapping[str, Any], asked: Asked) -> str:
     """Return a selection that is not what was sent for its option, and is another item's; empty: none."""
-    sent = asked.sent["selections"]
-    for name, chosen in value.items():
-        if name in sent and _differs(chosen, sent[name]) and asked.is_other("selection", (name, chosen)):
-            return f"{name}={chosen}"
+    for name, ours in asked.sent["selections"].items():
+        if name in value and _is_others("selection", value[name], ours, asked, name):
+            return f"{name}={str(value[name])[:80]!r}"
     return ""
 
 
-def _differs(value: Any, sent: Any) -> bool:
-    return bool(value != sent and (not isinstance(value, str) or key(value) != key(str(sent))))
+def _is_others(field: str, value: Any, ours: Any, asked: Asked, option: str = "") -> bool:
+    """Return whether a text is not ours, but another item's. One that cannot be stored is nobody's."""
+    if not isinstance(value, str) or not _differs(value, ours) or not " ".join(value.split()).isprintable():
+        return False
+    return asked.is_other(field, (option, value) if option else value)
 
 
-def _changes(name: str, value: Any, sent: Any) -> bool:
+def _differs(value: Any, ours: Any) -> bool:
+    return bool(value != ours and (not isinstance(value, str) or key(value) != key(str(ours))))
+
+
+def _changes(name: str, value: Any, ours: Any) -> bool:
     """Return whether a repeated value says something else: not a shortened text, nor what was left out or added."""
-    if isinstance(value, dict) and isinstance(sent, dict):
-        return any(option in sent and _differs(chosen, sent[option]) for option, chosen in value.items())
-    if (
-        isinstance(value, str)
-        and isinstance(sent, str)
-        and len(sent) > len(value)
-        and not name.endswith("Id")
-    ):
-        return not key(sent).startswith(key(value.rstrip(" .…")))
-    return _differs(value, sent)
+    if isinstance(value, dict) and isinstance(ours, dict):
+        return any(option in ours and _differs(chosen, ours[option]) for option, chosen in value.items())
+    is_shorter = isinstance(value, str) and isinstance(ours, str) and len(value) < len(ours)
+    if is_shorter and not name.endswith("Id"):
+        return not key(ours).startswith(key(value.rstrip(" .…")))
+    return _differs(value, ours)

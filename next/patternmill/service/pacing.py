@@ -15,6 +15,8 @@ _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
 _GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.85, 150
 #: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
 _BURST = 1.0
+#: So many jobs of a stage are watched closely while nothing is known of it; the others learn from them.
+_SCOUTS = 10
 
 
 class Bucket:
@@ -22,8 +24,7 @@ class Bucket:
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-        self._step = 0.0
-        self._next = self._quiet_until = self._cut_at = 0.0
+        self._step = self._next = self._quiet_until = self._cut_at = 0.0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
@@ -31,20 +32,16 @@ class Bucket:
     async def turn(self, rank: int = 1) -> None:
         """Wait for a turn: a lower rank goes first, otherwise in order."""
         loop = asyncio.get_running_loop()
-        now = loop.time()
-        if not self._waiting and max(self._next, self._quiet_until) <= now:
-            self._take(now)
-            return
+        if not self._waiting and max(self._next, self._quiet_until) <= loop.time():
+            return self._take(loop.time())
         turn: asyncio.Future[None] = loop.create_future()
         heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
         if self._timer is None:
             self._release()
-        await turn
+        return await turn
 
     def taken(self) -> None:
-        """Raise the rate, as the service took a request."""
-        faster = self.rate + self._step if self._step else self.rate * _GROWTH
-        self.rate = min(faster, _MOST)
+        self.rate = min(self.rate + self._step if self._step else self.rate * _GROWTH, _MOST)
 
     def refused(self, sent_at: float) -> None:
         """Cut the rate, by more the first time. A request from before the last cut causes no other."""
@@ -82,44 +79,39 @@ class Pace:
         self.creates = {stage: Bucket(_FIRST) for stage in Stage}
         self.polls = Bucket(_POLLS)
 
-    async def create(self, stage: Stage, *, again: bool = False) -> None:
-        """Wait for the turn of a create. `again`: one that was sent before goes first."""
-        await self.creates[stage].turn(0 if again else 1)
+    async def create(self, stage: Stage) -> None:
+        """Wait for the turn of a create. One that was sent before goes first."""
+        await self.creates[stage].turn()
 
 
 class Polling:
     """When the jobs of a stage are asked about: first when a tenth of such jobs have ended, then by their age."""
 
-    _SCOUTS = 10
-
     def __init__(self, durations: Sequence[float]) -> None:
         """Take the durations of earlier jobs in seconds, the last first."""
         self._last = deque(reversed(durations), maxlen=100)
-        self._first = 0.0
         self._followed = 0
         self._look()
 
     def begin(self) -> bool:
-        """Return whether another job that is followed now is one of the first, by which the others learn."""
+        """Count another job that is followed, and return whether it is one of the scouts."""
         self._followed += 1
-        return self._followed <= self._SCOUTS
+        return self._followed <= _SCOUTS
 
     def learn(self, duration: float) -> None:
-        """Take note of how long a job took until its end was seen."""
         self._last.append(duration)
         self._look()
 
     def _look(self) -> None:
-        """Take nine tenths of the tenth percentile.
-
-        No job is seen to end before its first poll: at the percentile itself each job would put off the next ones.
-        """
-        self._first = 0.9 * sorted(self._last)[len(self._last) // 10] if self._last else 0.0
+        # No job is seen to end before its first poll: without the tenth, each would put off the next ones.
+        known = sorted(self._last)
+        #: The age at which a job is first asked about.
+        self.first = 0.9 * known[len(known) // 10] if known else 0.0
 
     def pause(self, age: float, *, scout: bool = False) -> float:
         """Return the seconds until a job of this age is asked about next."""
-        if self._first > age:
-            return max(self._first - age, 0.1)
+        if self.first > age:
+            return max(self.first - age, 0.1)
         if self._last or scout:
             return max(min(age, 2.0), 0.05 * age, 0.5)
         return max(min(age, 15.0), 2.0)

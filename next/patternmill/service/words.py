@@ -63,7 +63,6 @@ class Words:
     """The texts of an answer, each with the path of its field, without what merely repeats the request."""
 
     def __init__(self, data: Any, text: str, sent: Mapping[str, Any]) -> None:
-        """Read the JSON of an answer, or its text where it is none."""
         said = [("", text[:20_000])] if data is None else list(islice(_said(data, sent), 200))
         self._sent, self._said = sent, said
         self._plain = [plain(f"{path} {one}") for path, one in said]
@@ -84,14 +83,11 @@ class Words:
 
     @property
     def say_under_way(self) -> bool:
-        """Return whether they say that the request, or another one, is still worked on."""
-        return bool(_UNDER_WAY.search(self._whole)) or (
-            bool(_LATER.search(self._whole)) and not self.say_known
-        )
+        whole = self._whole
+        return bool(_UNDER_WAY.search(whole) or (_LATER.search(whole) and not self.say_known))
 
     @property
     def refuse_content(self) -> bool:
-        """Return whether they refuse what a prompt says."""
         return bool(_CONTENT.search(self._whole) or _REJECTED.search(self._whole))
 
     @property
@@ -99,9 +95,8 @@ class Words:
         """Return whether they name a field or a value that comes from the row."""
         own = {name: value for name, value in self._sent.items() if name not in _GIVEN}
         words = {*_names(own), *filter(lambda value: len(value) > 2, map(plain, _values(own)))}
-        return any(
-            f" {word} " in f" {self._whole} " for word in words if word and not _COMMON.fullmatch(word)
-        )
+        whole = f" {self._whole} "
+        return any(f" {word} " in whole for word in words if word and not _COMMON.fullmatch(word))
 
 
 def plain(text: str) -> str:
@@ -130,7 +125,6 @@ def _said(value: Any, sent: Mapping[str, Any], path: str = "", depth: int = 8) -
 
 
 def _names(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words by which a refusal may name the row's fields and options."""
     for name, value in fields.items():
         yield from (plain(name), plain(name).removesuffix(" id"))
         if isinstance(value, dict):
