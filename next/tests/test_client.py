@@ -274,7 +274,7 @@ class Wire:
     """A server of raw sockets: what it sends is bytes, what it got is kept."""
 
     def __init__(self, *answers):
-        self.answers, self.got = list(answers), []
+        self.answers, self.got, self.writers = list(answers), [], []
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -283,8 +283,12 @@ class Wire:
 
     async def __aexit__(self, *_):
         self.server.close()
+        for writer in self.writers:
+            writer.close()
+        await asyncio.sleep(0.01)
 
     async def _serve(self, reader, writer):
+        self.writers.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             answer = b"keep-alive"
             while b"keep-alive" in answer:
