@@ -42,9 +42,16 @@ class Database:
         self._waiting: list[tuple[Change[Any], asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._reader, self._writer = self._connect(), self._connect()
-        with suppress(
-            LedgerFault
-        ):  # it has no tables yet; if it has, no lock is taken, which others may hold
+        try:
+            self._identify()
+        except BaseException:
+            self._reader.close()
+            self._writer.close()
+            raise
+
+    def _identify(self) -> None:
+        """Learn which ledger this is, and make its tables where there are none."""
+        with suppress(LedgerFault):  # it has no tables yet; if it has, no lock is taken, which others may hold
             self.identity, version = self._reader.row(_KNOWN)
         if not self.identity:
             self.identity, version = self.change(_make, alone=True)

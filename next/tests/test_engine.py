@@ -1,0 +1,210 @@
+"""What the engine does about answers: a scripted service in place of the client, and the real ledger."""
+
+import asyncio
+
+import pytest
+
+from patternmill import engine as engine_module
+from patternmill.engine import Engine
+from patternmill.halt import Admission, Halt
+from patternmill.ledger.database import Database
+from patternmill.ledger.purchases import find_attempts, last_attempts
+from patternmill.service.answers import Accepted, Again, Ended, Held, Refused, Stop, Unclear
+from patternmill.states import State
+from tests.spine import plan_of, play, taken
+
+FAILED = Ended(None, "no ink", "job_failed")
+
+
+class Script:
+    """Answers creates, follows and questions by what a test says; the last answer of each repeats."""
+
+    def __init__(self, create=(), follow=(), ask=()):
+        self._answers = {"create": [*create], "follow": [*follow], "ask": [*ask]}
+        self.sent = []
+
+    def _next(self, kind):
+        answers = self._answers[kind]
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    async def create(self, attempt, *, in_doubt, is_other):
+        self.sent.append((attempt.request_id, attempt.body, in_doubt))
+        return self._next("create") if self._answers["create"] else Accepted(f"job-{attempt.request_id}")
+
+    async def follow(self, attempt, is_other):
+        return self._next("follow") if self._answers["follow"] else Ended(f"pat-{attempt.item_id}")
+
+    async def ask_about(self, attempt, is_other):
+        return self._next("ask")
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    monkeypatch.setattr(engine_module, "_ASKING_ONCE_MORE", (0.0, 0.0))
+    monkeypatch.setattr(engine_module, "_LOOKING", 0.01)
+
+
+async def run(database, script, *prompts, catalog="spring", retrying=False, in_doubt_limit=3600.0):
+    """Make the patterns of these prompts at once in a run of its own; return their attempts, and the halt."""
+    lease, purchases = await taken(database, catalog)
+    halt = Halt()
+    admission = Admission(halt, purchases.standings)
+    engine = Engine(purchases, script, halt, admission, in_doubt_limit)
+    plan = plan_of(*prompts, retrying=retrying)
+    plan = plan_of(*prompts, last=last_attempts(database, plan.steps), retrying=retrying)
+    steps = [plan.steps[row.chain[0].id] for row in sorted(plan.rows, key=lambda row: row.number)]
+
+    async def make(step):
+        if step.action in ("make", "resend") and not await admission.admit(step.item.stage):
+            return None
+        return await engine.make(step) if step.action in ("make", "resend", "follow") else step.attempt
+
+    attempts = await asyncio.gather(*map(make, steps), return_exceptions=True)
+    await lease.give_back("Completed", "")
+    return attempts, halt
+
+
+def made(tmp_path, *runs, **options):
+    """Play one run after the other; return the attempts and the halt of the last one, and all attempts on record."""
+
+    async def case():
+        database = Database(str(tmp_path / "ledger.sqlite3"))
+        for script, *prompts in runs:
+            attempts, halt = await run(database, script, *prompts, **options)
+        on_record = find_attempts(database, "production")
+        await database.close()
+        return attempts, halt, on_record
+
+    return play(case())
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        (Script(), State.SUCCEEDED),
+        (Script(create=[Refused("invalid_request", "no")]), State.REJECTED),
+        (Script(create=[Held("repeated_request", "known")]), State.HELD),
+        (Script(create=[Unclear("silence")]), State.INTENDED),
+        (Script(create=[Stop("unauthorized", "no key")]), State.INTENDED),
+        (Script(follow=[Unclear("still running")]), State.ACCEPTED),
+        (Script(follow=[Held("contradiction", "other job")]), State.HELD),
+        (Script(follow=[FAILED]), State.FAILED),
+    ],
+)
+def test_an_item(tmp_path, script, state):
+    _, _, on_record = made(tmp_path, (script, "herons"))
+    assert [attempt.state for attempt in on_record] == [state]
+
+
+@pytest.mark.parametrize(
+    ("asked", "states"),
+    [
+        ([FAILED], [State.FAILED, State.SUCCEEDED]),
+        ([Again(0.0), FAILED], [State.FAILED, State.SUCCEEDED]),
+        ([Ended("pat_late")], [State.SUCCEEDED]),
+        ([Again(0.0)], [State.HELD]),
+    ],
+)
+def test_a_failed_item_once_another_has_ended_well(tmp_path, asked, states):
+    script = Script(follow=[FAILED, Ended("pat_1"), Ended("pat_2")], ask=asked)
+    attempts, _, on_record = made(tmp_path, (script, "a", "b"))
+    failed = attempts[0].item_id
+    assert [attempt.state for attempt in on_record if attempt.item_id == failed] == states
+
+
+def test_a_failed_item_is_made_again_by_the_next_run(tmp_path):
+    _, _, on_record = made(tmp_path, (Script(follow=[FAILED]), "a"), (Script(ask=[FAILED]), "a"))
+    assert [attempt.state for attempt in on_record] == [State.FAILED, State.SUCCEEDED]
+
+
+def test_a_refusal_of_the_content_has_no_second_attempt(tmp_path):
+    refused = Ended(None, "not allowed", "content_refused")
+    script = Script(follow=[refused, Ended("pat_1")], ask=[refused])
+    _, _, on_record = made(tmp_path, (script, "a", "b"), (Script(), "a"))
+    assert sorted(attempt.state for attempt in on_record) == [State.FAILED, State.SUCCEEDED]
+
+
+def test_a_stage_without_a_good_end_begins_with_four(tmp_path):
+    _, halt, on_record = made(tmp_path, (Script(follow=[FAILED], ask=[FAILED]), *"abcdefgh"))
+    assert len(on_record) == 4
+    assert halt.stages["pattern"].code == "no_good_end"
+    assert "account" in halt.stages["pattern"].remedy
+    assert halt.reason is None  # what stands on paid items goes on
+
+
+def test_the_first_good_end_opens_a_stage(tmp_path):
+    _, _, on_record = made(tmp_path, (Script(), *"abcdefgh"))
+    assert [attempt.state for attempt in on_record] == [State.SUCCEEDED] * 8
+
+
+def test_after_a_halt_the_next_run_begins_with_four_again(tmp_path):
+    bad = Script(follow=[FAILED], ask=[FAILED])
+    _, _, on_record = made(tmp_path, (bad, *"abcdefgh"), (bad, *"ijklmnop"))
+    assert len(on_record) == 8
+
+
+def test_three_refused_alike_halt_an_open_stage(tmp_path):
+    refusing = Script(create=[Refused("unclear_refusal", "quota")])
+    _, halt, _ = made(tmp_path, (Script(), "first"), (refusing, *"abcdef"))
+    assert "refused alike" in halt.stages["pattern"].message
+
+
+def test_a_stop_of_the_service_begins_nothing_more(tmp_path):
+    _, halt, on_record = made(tmp_path, (Script(), "first"), (Script(create=[Stop("unauthorized", "no key")]), "a"))
+    assert halt.reason.code == "unauthorized"
+    assert sorted(attempt.state for attempt in on_record) == [State.INTENDED, State.SUCCEEDED]
+
+
+def test_a_request_in_doubt_is_sent_again_as_it_was(tmp_path):
+    script = Script(create=[Unclear("silence"), Accepted("job_1")])
+    made(tmp_path, (script, "herons"), (script, "herons"))
+    (first, body, fresh), (second, again, in_doubt) = script.sent
+    assert (first, body) == (second, again)
+    assert (fresh, in_doubt) == (False, True)
+
+
+def test_a_request_that_is_too_old_is_held(tmp_path):
+    script = Script(create=[Unclear("silence")])
+    _, _, on_record = made(tmp_path, (script, "herons"), (script, "herons"), in_doubt_limit=-1.0)
+    assert [(attempt.state, attempt.code) for attempt in on_record] == [(State.HELD, "too_old")]
+    assert len(script.sent) == 1
+
+
+def test_two_runs_on_one_item_have_one_driver(tmp_path):
+    """The second neither sends nor polls; it reads the ledger until the first has ended the item."""
+
+    class Slow(Script):
+        async def follow(self, attempt, is_other):
+            await asyncio.sleep(1.0)
+            return Ended("pat_1")
+
+    async def case():
+        address = str(tmp_path / "ledger.sqlite3")
+        first, second = Database(address), Database(address)
+        slow, idle = Slow(), Script()
+        (one, _), (other, _) = await asyncio.gather(
+            run(first, slow, "herons"), run(second, idle, "herons", catalog="summer")
+        )
+        sent = slow.sent + idle.sent
+        await first.close()
+        await second.close()
+        return one[0], other[0], sent
+
+    one, other, sent = play(case())
+    assert one.result_id == other.result_id == "pat_1"
+    assert len(sent) == 1
+
+
+def test_an_item_whose_driver_gave_up_is_taken_over(tmp_path):
+    async def case():
+        address = str(tmp_path / "ledger.sqlite3")
+        database = Database(address)
+        await run(database, Script(follow=[Unclear("not ended")]), "herons")
+        script = Script()
+        (other,), _ = await run(database, script, "herons", catalog="summer")
+        await database.close()
+        return other, script.sent
+
+    other, sent = play(case())
+    assert other.state is State.SUCCEEDED
+    assert sent == []
