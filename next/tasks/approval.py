@@ -1,13 +1,14 @@
 """A deployment's run that asks a person: it is suspended with a form, and goes on in the same run when answered."""
 
 from datetime import timedelta
+from typing import Annotated, Any, get_type_hints
 
 from prefect import get_client
 from prefect.context import FlowRunContext
 from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput, aread_flow_run_input, keyset_from_paused_state
 from prefect.states import Suspended
-from pydantic import Field
+from pydantic import Field, create_model
 
 from patternmill.request import Agreement, Question
 from tasks.dead_runs import end_questions, open_questions
@@ -20,17 +21,23 @@ _EMPTY = "Empty: as many as the settings allow."
 
 
 class Answer(RunInput):
-    """The form, which proposes what the plan needs."""
+    """The form. Its help and limits are in the types: Prefect's own way to set defaults drops those of fields."""
 
-    max_items: int = Field(ge=0, description="The most patterns and products that this run may buy.")
-    budget: str | None = Field(
-        None, pattern=_AMOUNT, description="The most that it may spend, such as 500.00."
-    )
-    change: int | None = Field(None, ge=0, description=f"How many rows may get another product. {_EMPTY}")
-    retire: int | None = Field(
-        None, ge=0, description=f"How many rows that are gone may be retired. {_EMPTY}"
-    )
-    rename: int | None = Field(None, ge=0, description=f"How many products may get another sku. {_EMPTY}")
+    max_items: Annotated[
+        int, Field(ge=0, description="The most patterns and products that this run may buy.")
+    ]
+    budget: Annotated[
+        str | None, Field(pattern=_AMOUNT, description="The most that it may spend, such as 500.00.")
+    ] = None
+    change: Annotated[
+        int | None, Field(ge=0, description=f"How many rows may get another product. {_EMPTY}")
+    ] = None
+    retire: Annotated[
+        int | None, Field(ge=0, description=f"How many rows that are gone may be retired. {_EMPTY}")
+    ] = None
+    rename: Annotated[
+        int | None, Field(ge=0, description=f"How many products may get another sku. {_EMPTY}")
+    ] = None
 
 
 async def ask(question: Question) -> Agreement | None:
@@ -44,7 +51,9 @@ async def ask(question: Question) -> Agreement | None:
     async with get_client() as client:
         await end_questions(client, await open_questions(client, question.environment, question.catalog))
     text = "  \n".join(map(markdown, question.text.splitlines()))
-    form = Answer.with_initial_data(description=text, **question.proposed.model_dump())
+    types = get_type_hints(Answer, include_extras=True)
+    fields: Any = {name: (types[name], value) for name, value in question.proposed}
+    form = create_model("Answer", __base__=Answer, **fields).with_initial_data(description=text)
     answer = await asuspend_flow_run(
         wait_for_input=form, timeout=round(_PATIENCE.total_seconds()), key=question.digest
     )

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import logging
 import os
+import queue
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from patternmill.errors import PatternmillError
@@ -19,8 +22,10 @@ _FLUSH = 0.5
 #: What the terminal need not say, and how long a lost server is tried for (2, 4 and 8 seconds).
 _CLIENT = {
     "DO_NOT_TRACK": "1",
+    "PREFECT_API_REQUEST_TIMEOUT": "10",
     "PREFECT_CLIENT_MAX_RETRIES": "3",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
 }
 
@@ -36,17 +41,45 @@ class Server:
 
     async def settled(self, flow_run_id: UUID | str) -> bool:
         """Wait, for some seconds at most, until the server has all of an ended flow run; return whether it has."""
-        from prefect.events.worker import EventsWorker
-        from prefect.logging.handlers import APILogWorker
-
         until = time.monotonic() + _SETTLING
-        for sender in (EventsWorker, APILogWorker):
+        if not self.answers or not await _is_up():
+            return False
+        for sender in _senders():
             await asyncio.to_thread(sender.drain_all, max(0.0, until - time.monotonic()))
         try:
             async with asyncio.timeout(max(1.0, until - time.monotonic())):
                 return await _recorded(str(flow_run_id))
         except Exception:  # whatever the client raises: a run's end does not depend on its screen
             return False
+
+
+async def _is_up() -> bool:
+    from prefect import get_client
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(5), get_client() as client:
+            return await client.api_healthcheck() is None
+    return False
+
+
+def _senders() -> tuple[Any, ...]:
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    return EventsWorker, APILogWorker
+
+
+def _forget_unsent() -> None:
+    """Drop what Prefect's client could not send to a lost server.
+
+    At exit it would try for seven seconds an event, which is minutes. Its names are private: there is no other way.
+    """
+    for sender in _senders():
+        for instance in list(sender._instances.values()):
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    instance._queue.get_nowait()
 
 
 async def _recorded(flow_run_id: str) -> bool:
@@ -75,9 +108,13 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
     with _settings({name: text for name, text in _CLIENT.items() if name not in os.environ} | _direct()):
         from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
+        logging.raiseExceptions = (
+            False  # else a lost server is a traceback on the terminal for each line of the log
+        )
         if configured := PREFECT_API_URL.value():
             ui = str(PREFECT_UI_URL.value() or configured)
-            yield Server(configured, ui, await _accepts(configured))
+            async with _left(Server(configured, ui, await _accepts(configured))) as server:
+                yield server
             return
         with contextlib.ExitStack() as used:
             try:
@@ -90,7 +127,20 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
             used.enter_context(
                 _settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(shared.folder.resolve())})
             )
-            yield Server(address, shared.address, await _ready(shared, say), is_shared=True)
+            async with _left(
+                Server(address, shared.address, await _ready(shared, say), is_shared=True)
+            ) as server:
+                yield server
+
+
+@contextlib.asynccontextmanager
+async def _left(server: Server) -> AsyncIterator[Server]:
+    """Have this process end in time, though its server is lost meanwhile."""
+    try:
+        yield server
+    finally:
+        if server.answers and not await _is_up():
+            _forget_unsent()
 
 
 def _direct() -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""A real Prefect server for the session, and deployments of flows that need no service."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.server import Server, prefect_server
+
+_FLOW = """
+from played import played
+from prefect import flow
+
+@flow(name="{name}", retries=0, persist_result=False)
+async def {function}(file: str, catalog: str = "spring", environment: str | None = None):
+    return await played(file, catalog, environment)
+"""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real Prefect server, which Prefect in this process uses."""
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
+        patch.delenv("PREFECT_API_URL", raising=False)
+        patch.setenv("PREFECT_HOME", str(tmp_path_factory.mktemp("no-profile")))
+        using = prefect_server(tmp_path_factory.mktemp("home"), said.append)
+        server = runner.run(using.__aenter__())
+        assert server.answers, said
+        yield server
+        runner.run(using.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def deployed(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the deployments of prefect.yaml, whose flows do what their file says: see tests/played.py."""
+    return make_deployed(tmp_path / "project", monkeypatch)
+
+
+def make_deployed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    from tasks import deployments
+
+    here = Path(__file__).parent
+    for name in ("bulk-import", "catalog-refresh", "retry-failed"):
+        function = name.replace("-", "_")
+        path = root / "flows" / f"{function}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_FLOW.format(name=name, function=function))
+    shutil.copy(here / "played.py", root / "flows")
+    shutil.copytree(here.parent / "deployments", root / "deployments")
+    monkeypatch.setattr(deployments, "_ROOT", root)
+    monkeypatch.chdir(root)
+    return root

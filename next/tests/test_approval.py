@@ -1,0 +1,136 @@
+"""A deployment's run that asks a person, on a real Prefect server with a real worker."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from prefect import flow, get_client
+from prefect.client.schemas.objects import FlowRun
+
+from cli.worker import DrainingWorker
+from patternmill.request import Agreement, Question
+from tasks.approval import ask
+from tasks.deployments import POOL, register_deployments
+from tasks.server import Server
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+async def begun(digest: str, catalog: str) -> UUID:
+    """Begin a run that asks about a plan, and carry it out until it waits or ends."""
+    async with get_client() as client:
+        deployment = await client.read_deployment_by_name("bulk-import/bulk-import")
+        parameters = {"file": f"ask:{digest}", "catalog": catalog}
+        run = await client.create_flow_run_from_deployment(deployment.id, parameters=parameters)
+    await work()
+    return run.id
+
+
+async def work() -> None:
+    await DrainingWorker(work_pool_name=POOL).start(run_once=True, printer=lambda text: None)
+
+
+async def read(run: UUID) -> FlowRun:
+    async with get_client() as client:
+        return await client.read_flow_run(run)
+
+
+async def state(run: UUID) -> str:
+    return (await read(run)).state_name or ""
+
+
+async def resume(run: UUID, answer: dict[str, Any] | None) -> str:
+    """Answer a question as the form does, and return what the server says to that."""
+    async with get_client() as client:
+        result = await client.resume_flow_run(run, run_input=answer)
+        return result.status.value
+
+
+async def form(run: UUID) -> dict[str, Any]:
+    from prefect.input import aread_flow_run_input, keyset_from_paused_state
+
+    flow_run = await read(run)
+    assert flow_run.state
+    keys = keyset_from_paused_state(flow_run.state)
+    schema = await aread_flow_run_input(keys["schema"], flow_run_id=run)
+    return {"schema": schema, "text": await aread_flow_run_input(keys["description"], flow_run_id=run)}
+
+
+def test_a_plan_is_shown_with_a_form_and_the_same_run_goes_on_with_the_answer(deployed: Path) -> None:
+    async def asked() -> None:
+        await register_deployments("studio")
+        run = await begun("one", "approved")
+        assert await state(run) == "Suspended"
+        shown = await form(run)
+        assert shown["text"] == "12 items to make"
+        fields = shown["schema"]["properties"]
+        assert fields["max_items"]["default"] == 12
+        assert all(fields[name]["description"] for name in ("max_items", "budget", "change", "retire", "rename"))
+        assert await resume(run, {"max_items": -1}) == "REJECT"
+        assert await resume(run, {"max_items": 10, "budget": "a lot"}) == "REJECT"
+        assert await resume(run, {"max_items": 10, "budget": "500.00", "retire": 3}) == "ACCEPT"
+        await work()
+        ended = await read(run)
+        assert ended.state_name == "Completed"
+        agreed = Agreement(max_items=10, budget="500.00", change=1, retire=3)
+        assert ended.state and ended.state.message == f"Agreed to {agreed!r}"
+
+    asyncio.run(asked())
+
+
+def test_resume_without_an_answer_agrees_to_nothing(deployed: Path) -> None:
+    async def asked() -> None:
+        await register_deployments("studio")
+        run = await begun("one", "unanswered")
+        await resume(run, None)
+        await work()
+        ended = await read(run)
+        assert ended.state and ended.state.message == "Agreed to None"
+
+    asyncio.run(asked())
+
+
+def test_a_firing_whose_plan_waits_is_skipped_and_a_newer_plan_ends_the_question(deployed: Path) -> None:
+    async def asked() -> None:
+        await register_deployments("studio")
+        first = await begun("one", "newest")
+        other = await begun("one", "another-catalog")
+        again = await begun("one", "newest")
+        assert (await state(first), await state(again)) == ("Suspended", "SkippedOverlap")
+        newer = await begun("two", "newest")
+        assert (await state(first), await state(newer), await state(other)) == ("Cancelled", "Suspended", "Suspended")
+
+    asyncio.run(asked())
+
+
+def test_a_run_that_begins_ends_the_open_question_of_its_catalog(deployed: Path) -> None:
+    from tasks.dead_runs import end_dead_runs
+
+    @flow(retries=0)
+    async def begins() -> None:
+        await end_dead_runs("studio", "overtaken")
+
+    async def asked() -> None:
+        await register_deployments("studio")
+        run = await begun("one", "overtaken")
+        await begins()
+        ended = await read(run)
+        assert (ended.state_name, ended.state and "newest" in str(ended.state.message)) == ("Cancelled", True)
+
+    asyncio.run(asked())
+
+
+def test_a_run_of_no_deployment_cannot_ask(server: Server) -> None:
+    question = Question("spring", "studio", "12 items", "one", Agreement(max_items=12))
+
+    @flow(retries=0)
+    async def asks() -> Agreement | None:
+        return await ask(question)
+
+    assert asyncio.run(asks()) is None  # type: ignore[arg-type]
+    assert asyncio.run(ask(question)) is None

@@ -1,0 +1,112 @@
+"""The deployments on a real Prefect server, and what people set there."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import IntervalSchedule
+from prefect.exceptions import PrefectHTTPStatusError
+
+from cli.worker import DrainingWorker
+from patternmill.errors import PatternmillError
+from tasks.deployments import POOL, register_deployments, schedule_refresh
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+async def read(name: str) -> DeploymentResponse:
+    async with get_client() as client:
+        return await client.read_deployment_by_name(name)
+
+
+async def run_once(name: str, **parameters: Any) -> tuple[str, str]:
+    """Begin a run of a deployment, have a worker carry it out, and return its state and message."""
+    async with get_client() as client:
+        deployment = await client.read_deployment_by_name(name)
+        run = await client.create_flow_run_from_deployment(deployment.id, parameters=parameters)
+        await DrainingWorker(work_pool_name=POOL).start(run_once=True, printer=lambda text: None)
+        state = (await client.read_flow_run(run.id)).state
+        assert state
+        return state.name or "", state.message or ""
+
+
+def test_each_deployment_of_the_file_runs_in_the_folder_that_it_was_registered_in(deployed: Path) -> None:
+    names = asyncio.run(register_deployments("studio"))
+    assert names == ["bulk-import", "catalog-refresh", "retry-failed"]
+    state, message = asyncio.run(run_once("bulk-import/bulk-import", file="a.csv", catalog="spring"))
+    assert (state, message) == ("Completed", f"a.csv of spring in studio, from {deployed}")
+
+
+def test_what_people_set_on_the_server_stays(deployed: Path) -> None:
+    async def set_and_register() -> tuple[DeploymentResponse, DeploymentResponse]:
+        await register_deployments("staging")
+        async with get_client() as client:
+            mine = await client.read_deployment_by_name("retry-failed/retry-failed")
+            people = DeploymentUpdate(
+                parameters={"catalog": "autumn", "environment": "staging"},
+                tags=["theirs"],
+                paused=True,
+                concurrency_limit=3,
+                description="Theirs.",
+            )
+            await client.update_deployment(mine.id, people)
+            schedule = DeploymentScheduleCreate(schedule=IntervalSchedule(interval=86400), active=False)  # type: ignore[arg-type]
+            await client.create_deployment_schedules(mine.id, [schedule])
+        before = await read("retry-failed/retry-failed")
+        await register_deployments("production")
+        return before, await read("retry-failed/retry-failed")
+
+    before, after = asyncio.run(set_and_register())
+    kept = {"parameters", "tags", "paused", "description", "enforce_parameter_schema", "work_pool_name"}
+    assert before.model_dump(include=kept) == after.model_dump(include=kept)
+    assert after.global_concurrency_limit and after.global_concurrency_limit.limit == 3
+    assert [(one.active, one.schedule) for one in after.schedules] == [
+        (one.active, one.schedule) for one in before.schedules
+    ]
+    assert after.paused
+
+
+def test_the_environment_is_a_choice_of_those_that_workers_have(deployed: Path) -> None:
+    async def choices() -> list[str]:
+        await register_deployments("staging")
+        await register_deployments("production")
+        form = (await read("bulk-import/bulk-import")).parameter_openapi_schema
+        assert form
+        return list(form["properties"]["environment"]["enum"])
+
+    assert {"production", "staging"} <= set(asyncio.run(choices()))
+    with pytest.raises(PrefectHTTPStatusError):
+        asyncio.run(run_once("bulk-import/bulk-import", file="a.csv", environment="nowhere"))
+
+
+def test_a_schedule_of_a_catalog_keeps_the_others(deployed: Path) -> None:
+    async def schedule_twice() -> list[tuple[str | None, str]]:
+        said = await schedule_refresh("spring.csv", "spring", "studio", "0 5 * * *")
+        assert "spring (studio)" in said
+        first = await read("catalog-refresh/spring (studio)")
+        async with get_client() as client:
+            people = DeploymentScheduleCreate(schedule=IntervalSchedule(interval=3600), slug="hourly")  # type: ignore[arg-type]
+            await client.create_deployment_schedules(first.id, [people])
+        await schedule_refresh("summer.csv", "spring", "studio", "30 6 * * 1")
+        await register_deployments("studio")
+        after = await read("catalog-refresh/spring (studio)")
+        assert after.parameters == {"file": "summer.csv", "catalog": "spring", "environment": "studio"}
+        assert after.tags == ["patternmill"]
+        crons = [(one.slug, getattr(one.schedule, "cron", "")) for one in after.schedules]
+        return sorted(crons, key=str)
+
+    assert asyncio.run(schedule_twice()) == [("hourly", ""), ("refresh", "30 6 * * 1")]
+
+
+@pytest.mark.parametrize("cron", ["every day", "99 5 * * *", ""])
+def test_a_schedule_that_cannot_be_read_is_refused_with_an_example(cron: str, deployed: Path) -> None:
+    with pytest.raises(PatternmillError, match='--cron "0 5') as refusal:
+        asyncio.run(schedule_refresh("spring.csv", "spring", "studio", cron))
+    assert refusal.value.exit_code == 2
