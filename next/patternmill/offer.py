@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -27,63 +27,51 @@ def word(text: str) -> str:
 
 
 class _Record(BaseModel):
+    """Something that is offered: `id` is sent, `label` is what people call it."""
+
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
-
-class Value(_Record):
-    """One value of an option, and what people call it."""
-
-    value: str = Field(min_length=1, validation_alias=Names("value", "id", "key", "code", "name", "label"))
+    id: str = Field(min_length=1)
     label: str = Field("", validation_alias=Names("label", "title", "displayName", "name"))
 
     @model_validator(mode="before")
     @classmethod
     def _wrap(cls, value: Any) -> Any:
-        return value if isinstance(value, dict) else {"value": value}
+        """Read a text as a record of that name alone."""
+        return value if isinstance(value, dict) else {"id": value}
 
     @property
-    def names(self) -> tuple[str, str]:
-        """Return what is sent for it, and what people call it."""
-        return self.value, self.label or self.value
+    def title(self) -> str:
+        return self.label or self.id
+
+
+class Value(_Record):
+    id: str = Field(min_length=1, validation_alias=Names("value", "id", "key", "code", "name", "label"))
 
 
 class Option(_Record):
     """One choice of a category. Without values, any text is taken."""
 
-    name: str = Field(
-        min_length=1, validation_alias=Names("name", "key", "option", "id", "optionId", "label")
-    )
-    label: str = Field("", validation_alias=Names("label", "title", "displayName"))
+    id: str = Field(min_length=1, validation_alias=Names("name", "key", "option", "id", "optionId", "label"))
     values: tuple[Value, ...] | None = Field(None, validation_alias=Names(*_VALUES))
     required: bool = Field(False, validation_alias=Names("required", "isRequired", "mandatory"))
     default: Any = None
 
     @property
-    def names(self) -> tuple[str, str]:
-        return self.name, self.label or self.name
-
-    @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(one.value for one in self.values or ())
+        return tuple(one.id for one in self.values or ())
 
     def find(self, text: str) -> tuple[str, ...]:
         """Return the offered values that this text can mean; any text is one where no values are known."""
-        if self.values is None:
-            return (text,)
-        return tuple(dict.fromkeys(one.value for one in _meant(self.values, text)))
+        return (text,) if self.values is None else tuple({one.id: 1 for one in _meant(self.values, text)})
 
 
 class Category(_Record):
     """A type of product. `options` is None where they cannot be read, and so are not checked."""
 
     id: str = Field(min_length=1, validation_alias=Names("categoryId", "category_id", "id", "slug", "key"))
-    name: str = Field("", validation_alias=Names("name", "title", "label", "displayName"))
+    label: str = Field("", validation_alias=Names("name", "title", "label", "displayName"))
     options: tuple[Option, ...] | None = Field(None, validation_alias=Names(*_OPTIONS))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _wrap(cls, value: Any) -> Any:
-        return {"id": value} if isinstance(value, str) else value
 
     @field_validator("options", mode="before")
     @classmethod
@@ -93,14 +81,6 @@ class Category(_Record):
             return value
         wrapped = {name: one if isinstance(one, dict) else {"values": one} for name, one in value.items()}
         return [{"name": name, **one} for name, one in wrapped.items()]
-
-    @property
-    def title(self) -> str:
-        return self.name or self.id
-
-    @property
-    def names(self) -> tuple[str, str]:
-        return self.id, self.title
 
     def find(self, text: str) -> tuple[Option, ...]:
         """Return the options that this name can mean."""
@@ -113,8 +93,8 @@ Record = TypeVar("Record", Value, Option, Category)
 def _meant(offered: Iterable[Record], text: str) -> tuple[Record, ...]:
     """Return the records that a text can mean: those with its very key, else those with the same word."""
     meant = word(text)
-    alike = [one for one in offered if meant in map(word, one.names)]
-    return tuple(one for one in alike if key(text) in map(key, one.names)) or tuple(alike)
+    alike = [one for one in offered if meant in (word(one.id), word(one.title))]
+    return tuple(one for one in alike if key(text) in (key(one.id), key(one.title))) or tuple(alike)
 
 
 class Offer(BaseModel):
@@ -124,10 +104,6 @@ class Offer(BaseModel):
     notes: tuple[str, ...] = ()
     #: What was answered now, by category ID; the list under "".
     answers: Mapping[str, Any] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.title for one in self.categories or ())
 
     def find(self, text: str) -> tuple[Category, ...]:
         """Return the categories that this ID or name can mean. An ID that is written exactly means that one."""
@@ -139,14 +115,14 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
 Recall = Callable[[str], Any]
 
 
-async def read_offer(ask: Ask, recall: Recall, words: Iterable[str]) -> Offer:
-    """Return the offer as far as these words of a sheet name it.
+async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> Offer:
+    """Return the offer as far as these words of a sheet name it; None: all of it.
 
     What cannot be reached now is what was read last, category by category. Raises PatternmillError for what never was.
     """
     answers: dict[str, Any] = {}
 
-    async def answer(operation: str, category_id: str) -> Any:
+    async def answer(operation: str, category_id: str = "") -> Any:
         found = await ask(operation, {"categoryId": category_id} if category_id else {})
         if found is not None:
             answers[category_id] = found
@@ -155,8 +131,9 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str]) -> Offer:
             raise PatternmillError("offer_unreachable", message, "Run the same command again when it is up.")
         return found
 
-    offer = parse_list(await answer("categories/list", ""))
-    named = {one.id: one for text in words for one in offer.find(text)}
+    offer = parse_list(await answer("categories/list"))
+    named = {one.id: one for text in words or () for one in offer.find(text)}
+    named = {one.id: one for one in offer.categories or ()} if words is None else named
     details = await asyncio.gather(*(answer("categories/get", category_id) for category_id in named))
     named = {one.id: with_options(one, detail) for one, detail in zip(named.values(), details, strict=True)}
     notes = [*offer.notes, *_notes(named.values(), answers)]
@@ -164,7 +141,7 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str]) -> Offer:
     return Offer(categories=found, notes=tuple(notes), answers=answers)
 
 
-def _notes(named: Iterable[Category], answers: Mapping[str, Any]) -> Iterable[str]:
+def _notes(named: Iterable[Category], answers: Mapping[str, Any]) -> Iterator[str]:
     if "" not in answers:
         yield "The list of categories is the last one read: the service is away."
     for category in named:
@@ -180,9 +157,8 @@ def parse_list(answer: Any) -> Offer:
         found = tuple(Category.model_validate(record) for record in _records(answer) or ())
     except ValidationError:
         found = ()
-    if not found:
-        return Offer(notes=("Categories are sent as written, not checked: the list of them cannot be read.",))
-    return Offer(categories=found)
+    note = "Categories are sent as written, not checked: the list of them cannot be read."
+    return Offer(categories=found or None, notes=() if found else (note,))
 
 
 def _records(answer: Any, depth: int = 3) -> Sequence[Any] | None:
@@ -190,19 +166,29 @@ def _records(answer: Any, depth: int = 3) -> Sequence[Any] | None:
         return answer
     if not isinstance(answer, dict) or depth == 0:
         return None
-    inner = (_records(answer[name], depth - 1) for name in _LISTS if name in answer)
+    inner = (_records(answer.get(name), depth - 1) for name in _LISTS)
     return next((found for found in inner if found is not None), None)
 
 
 def with_options(category: Category, answer: Any) -> Category:
     """Return the category with the options of an answer of `categories/get`, if they can be read."""
-    if not isinstance(answer, dict):
-        return category
-    for record in (answer, *(answer[name] for name in _WRAPPERS if isinstance(answer.get(name), dict))):
+    answers = [answer, *map(answer.get, _WRAPPERS)] if isinstance(answer, dict) else []
+    for record in (one for one in answers if isinstance(one, dict)):
         try:
             found = Category.model_validate({"id": category.id, **record})
         except ValidationError:
             continue
         if found.options is not None:
-            return found.model_copy(update={"id": category.id, "name": category.name or found.name})
+            return found.model_copy(update={"id": category.id, "label": category.label or found.label})
     return category
+
+
+def offer_lines(offer: Offer, named: Iterable[str]) -> Iterator[str]:
+    """Yield the categories that these words name, or all, with their options as they are written in a sheet."""
+    yield from (f"Note: {note}" for note in offer.notes)
+    chosen = [one for text in named for one in offer.find(text)] or offer.categories or ()
+    for category in chosen:
+        yield f"{category.title} ({category.id})"
+        for option in category.options or ():
+            needed = ", required" if option.required and option.default is None else ""
+            yield f"  option:{option.id}{needed}: {', '.join(option.texts) or 'any text'}"

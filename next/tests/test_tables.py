@@ -20,7 +20,11 @@ from patternmill.tables.sheet import SURPLUS, read_sheet
 
 SIZES = {"name": "size", "values": ["40x40", "50x50"]}
 CUSHION = {"categoryId": "cat_cushion", "name": "Cushion", "options": [SIZES]}
-BAG = {"categoryId": "cat_bag", "name": "Tote bag", "options": [{"name": "handle", "values": ["short", "long"]}]}
+BAG = {
+    "categoryId": "cat_bag",
+    "name": "Tote bag",
+    "options": [{"name": "handle", "values": ["short", "long"]}],
+}
 HEADER = "sku,prompt,category,option:size\n"
 GOOD = "B-1,ferns,Cushion,40x40\n"
 
@@ -62,44 +66,27 @@ def codes(found):
 @pytest.mark.parametrize(
     ("row", "code"),
     [
-        ("A-1,herons,Cushion,50x50", None),
-        ("A-1,herons,cat_cushion,50X50", None),
-        ("A-1,herons,Cushion,50 x 50", None),
-        ("A-1,herons,Cushion,50 × 50", None),
-        ("A-1,herons,CUSHION,", None),
-        ("A-1,herons,Cushion,50x50,,,", None),
-        ('007,"a\nb",cushion ,50x50', None),
-        ("NA,herons,Cushion,", None),
-        ("1e5,herons,Cushion,", None),
-        ("A-1,herons,tote-bag", None),
-        ("A-1,= equals signs in a row,Cushion,", None),
-        ("A-1,🦩,Cushion,", None),
-        ("A-1,nanny goats,Cushion,", None),
-        ("A-1,herons,Cushion,50x50,x", "surplus_cells"),
-        ("A-1,herons", "missing_cells"),
-        ("A-1,herons,Cushion", "missing_cells"),
-        (",herons,Cushion,50x50", "empty_sku"),
-        ("\u200b,herons,Cushion,50x50", "empty_sku"),
-        ("A-1,,Cushion,50x50", "empty_prompt"),
-        ("A-1,  ,Cushion,50x50", "empty_prompt"),
-        ("A-1,#REF!,Cushion,50x50", "spreadsheet_error"),
-        ("A-1,=A2&B2,Cushion,50x50", "spreadsheet_error"),
+        ("A-1,herons,Cushion,50x50", None), ("A-1,herons,cat_cushion,50X50", None),
+        ("A-1,herons,Cushion,50 x 50", None), ("A-1,herons,Cushion,50 × 50", None), ("A-1,herons,CUSHION,", None),
+        ("A-1,herons,Cushion,50x50,,,", None), ('007,"a\nb",cushion ,50x50', None), ("NA,herons,Cushion,", None),
+        ("1e5,herons,Cushion,", None), ("A-1,herons,tote-bag", None),
+        ("A-1,= equals signs in a row,Cushion,", None), ("A-1,🦩,Cushion,", None),
+        ("A-1,nanny goats,Cushion,", None), ("A-1,herons,Cushion,50x50,x", "surplus_cells"),
+        ("A-1,herons", "missing_cells"), ("A-1,herons,Cushion", "missing_cells"),
+        (",herons,Cushion,50x50", "empty_sku"), ("\u200b,herons,Cushion,50x50", "empty_sku"),
+        ("A-1,,Cushion,50x50", "empty_prompt"), ("A-1,  ,Cushion,50x50", "empty_prompt"),
+        ("A-1,#REF!,Cushion,50x50", "spreadsheet_error"), ("A-1,=A2&B2,Cushion,50x50", "spreadsheet_error"),
         ('A-1,"=CONCATENATE(A2;"" "";B2)",Cushion,50x50', "spreadsheet_error"),
         ("Err:502,herons,Cushion,50x50", "spreadsheet_error"),
-        ("4.01E+12,herons,Cushion,50x50", "number_as_shown"),
-        ("1-Mar,herons,Cushion,50x50", "date_as_shown"),
+        ("4.01E+12,herons,Cushion,50x50", "number_as_shown"), ("1-Mar,herons,Cushion,50x50", "date_as_shown"),
         ("A\u202e1,herons,Cushion,50x50", "unsafe_characters"),
-        ("LÃ¼neburg,herons,Cushion,50x50", "misread_text"),
-        ("A-1,foug\ufffdres,Cushion,50x50", "misread_text"),
-        (f"A-1,{'x y' * 2000},Cushion,50x50", "prompt_too_long"),
-        ("A-1,herons,,50x50", "empty_category"),
-        ("A-1,herons,Cushon,50x50", "unknown_category"),
-        ("A-1,herons,totebag,", "unknown_category"),
-        ("A-1,herons,Cushion (large),", "unknown_category"),
-        ("A-1,herons,Cushion,50x5O", "unknown_value"),
+        ("LÃ¼neburg,herons,Cushion,50x50", "misread_text"), ("A-1,foug\ufffdres,Cushion,50x50", "misread_text"),
+        (f"A-1,{'x y' * 2000},Cushion,50x50", "prompt_too_long"), ("A-1,herons,,50x50", "empty_category"),
+        ("A-1,herons,Cushon,50x50", "unknown_category"), ("A-1,herons,totebag,", "unknown_category"),
+        ("A-1,herons,Cushion (large),", "unknown_category"), ("A-1,herons,Cushion,50x5O", "unknown_value"),
         ("A-1,herons,Tote bag,50x50", "unknown_option"),
     ],
-)
+)  # fmt: skip
 def test_rows(tmp_path, row, code):
     found = checked(tmp_path, HEADER + GOOD + row + "\n")
     assert list(found.problems["code"]) == ([code] if code else [])
@@ -108,8 +95,8 @@ def test_rows(tmp_path, row, code):
 
 @pytest.mark.parametrize(
     "prompt",
-    ["nan", "None", "null", "N/A", "undefined", "TBD", "to do", "xxxx", "???", "ditto", "same as above", "Lorem ipsum", '"',
-     "[object Object]", "{{ product.title }}", "${prompt}", "%s", "\\N", "None, None", "<insert prompt here>", "1.#QNAN"],
+    ["nan", "None", "null", "N/A", "undefined", "TBD", "to do", "xxxx", "???", "ditto", "same as above", '"', "%s",
+     "[object Object]", "{{ product.title }}", "${prompt}", "\\N", "None, None", "<insert prompt here>", "1.#QNAN"],
 )  # fmt: skip
 def test_what_stands_for_a_prompt_is_none(tmp_path, prompt):
     cell = '"' + prompt.replace('"', '""') + '"'
@@ -118,7 +105,7 @@ def test_what_stands_for_a_prompt_is_none(tmp_path, prompt):
 
 @pytest.mark.parametrize(
     "prompt",
-    ["{red|blue} heron in reeds", "a sign that says {{ HELLO }} in neon", "100% cotton flowers", "objects", "NA meadows",
+    ["{red|blue} heron in reeds", "a sign that says {{ HELLO }} in neon", "100% cotton flowers", "objects", "NA moor",
      "none of the above", "do re mi", "синие цапли", "- reeds -"],
 )  # fmt: skip
 def test_what_only_looks_like_a_placeholder_is_a_prompt(tmp_path, prompt):
@@ -128,8 +115,9 @@ def test_what_only_looks_like_a_placeholder_is_a_prompt(tmp_path, prompt):
 @pytest.mark.parametrize(
     ("written", "values"),
     [
-        ("3-4", ["34"]), ("1.5cm", ["15cm"]), ("1/2", ["12"]), ("-1.50", ["1.50"]), ("15oz", ["11oz"]), ("12 oz", ["12oz"]),
-        ("cotton (recycled)", ["cotton (organic)"]), ("50x50 cm", ["50x50"]), ("1,5", ["15"]), ("a/b", ["a b"]), ("tot ebag", ["totebag"]),
+        ("3-4", ["34"]), ("1.5cm", ["15cm"]), ("1/2", ["12"]), ("-1.50", ["1.50"]), ("15oz", ["11oz"]),
+        ("12 oz", ["12oz"]), ("cotton (recycled)", ["cotton (organic)"]), ("50x50 cm", ["50x50"]), ("1,5", ["15"]),
+        ("a/b", ["a b"]), ("tot ebag", ["totebag"]),
     ],
 )  # fmt: skip
 def test_a_sign_a_unit_or_an_aside_makes_another_word(tmp_path, written, values):
@@ -141,7 +129,9 @@ def test_a_sign_a_unit_or_an_aside_makes_another_word(tmp_path, written, values)
 @pytest.mark.parametrize("written", ["Off-White", "off white", "OFF_WHITE"])
 def test_two_offered_values_with_one_key_refuse_the_row(tmp_path, written):
     offer = offered({**CUSHION, "options": [{"name": "size", "values": ["Off-White", "off white"]}]})
-    assert codes(checked(tmp_path, f"{HEADER}A-1,herons,Cushion,{written}\n", offer=offer)) == {(2, "ambiguous_option")}
+    assert codes(checked(tmp_path, f"{HEADER}A-1,herons,Cushion,{written}\n", offer=offer)) == {
+        (2, "ambiguous_option")
+    }
 
 
 def test_two_categories_of_one_name_are_told_apart_by_their_ids(tmp_path):
@@ -167,7 +157,9 @@ def test_every_fault_of_every_row_with_its_number_and_nearest_word(tmp_path):
 
 def test_a_row_without_a_category_has_that_fault_alone(tmp_path):
     mapping = '[columns]\n"One" = "option"\n"Two" = "option"\n'
-    assert codes(checked(tmp_path, "sku,prompt,category,One,Two\nA-1,herons,,short,50x50\n", mapping)) == {(2, "empty_category")}
+    assert codes(checked(tmp_path, "sku,prompt,category,One,Two\nA-1,herons,,short,50x50\n", mapping)) == {
+        (2, "empty_category")
+    }
 
 
 def test_rows_refused_for_their_sku_alone_are_known_by_what_they_ask_for(tmp_path):
@@ -179,20 +171,17 @@ def test_rows_refused_for_their_sku_alone_are_known_by_what_they_ask_for(tmp_pat
 @pytest.mark.parametrize(
     ("cell", "code"),
     [
-        ('{"size": "50x50"}', None),
-        ("", None),
-        ("{}", None),
-        ("{oops", "malformed_selections"),
-        ("[1]", "malformed_selections"),
-        ('{"size": 3}', "malformed_selections"),
-        ('{"size": "40x40", "Size": "50x50"}', "malformed_selections"),
-        ('{"colour": "red"}', "unknown_option"),
+        ('{"size": "50x50"}', None), ("", None), ("{}", None), ("{oops", "malformed_selections"),
+        ("[1]", "malformed_selections"), ('{"size": 3}', "malformed_selections"),
+        ('{"size": "40x40", "Size": "50x50"}', "malformed_selections"), ('{"colour": "red"}', "unknown_option"),
         ('{"size": "60x60"}', "unknown_value"),
     ],
-)
+)  # fmt: skip
 def test_selections_as_json(tmp_path, cell, code):
     table = io.StringIO()
-    csv.writer(table).writerows([["sku", "prompt", "category_id", "selections"], ["A-1", "herons", "cat_cushion", cell]])
+    csv.writer(table).writerows(
+        [["sku", "prompt", "category_id", "selections"], ["A-1", "herons", "cat_cushion", cell]]
+    )
     found = checked(tmp_path, table.getvalue())
     assert list(found.problems["code"]) == ([code] if code else [])
 
@@ -204,7 +193,9 @@ def test_a_required_option_has_to_be_chosen(tmp_path):
 
 
 def test_an_option_that_hides_in_a_carried_column_refuses_its_row(tmp_path):
-    content = "sku,prompt,category,Size\nA-1,herons,Cushion,50x50\nA-2,herons,Cushion,\nA-3,herons,Tote bag,big\n"
+    content = (
+        "sku,prompt,category,Size\nA-1,herons,Cushion,50x50\nA-2,herons,Cushion,\nA-3,herons,Tote bag,big\n"
+    )
     found = checked(tmp_path, content)
     assert codes(found) == {(2, "option_column")}
     assert found.proposals == (Proposal("column", "Size", "option:size"),)
@@ -218,7 +209,9 @@ def test_an_offer_that_cannot_be_read_is_not_checked(tmp_path):
 
 
 def test_html_in_prompts_is_noted(tmp_path):
-    found = checked(tmp_path, HEADER + "A-1,<p>herons</p>,Cushion,\nA-2,reeds &amp; ferns,Cushion,\nA-3,a < b,Cushion,\n")
+    found = checked(
+        tmp_path, HEADER + "A-1,<p>herons</p>,Cushion,\nA-2,reeds &amp; ferns,Cushion,\nA-3,a < b,Cushion,\n"
+    )
     assert found.notes == ("2 prompts with HTML such as <p> or &amp;, which is sent as written.",)
 
 
@@ -226,7 +219,12 @@ def test_the_report_for_programs(tmp_path):
     report = json.loads(json.dumps(report_json(checked(tmp_path, HEADER + GOOD + "A-1,herons,Cushon,\n"))))
     assert (report["rows"], report["accepted"], report["refused"]) == (2, 1, 1)
     (problem,) = report["problems"]
-    assert (problem["row"], problem["column"], problem["code"], problem["suggestion"]) == (3, "category", "unknown_category", "Cushion")
+    assert (problem["row"], problem["column"], problem["code"], problem["suggestion"]) == (
+        3,
+        "category",
+        "unknown_category",
+        "Cushion",
+    )
 
 
 # --- files
@@ -235,12 +233,8 @@ def test_the_report_for_programs(tmp_path):
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        ("", "empty_file"),
-        ("\n \n", "empty_file"),
-        ("sep=;\n", "wrong_header"),
-        (HEADER, "header_only"),
-        (HEADER + ",,,\n\n", "header_only"),
-        ("sku,prompt\nA,b\n", "missing_column"),
+        ("", "empty_file"), ("\n \n", "empty_file"), ("sep=;\n", "wrong_header"), (HEADER, "header_only"),
+        (HEADER + ",,,\n\n", "header_only"), ("sku,prompt\nA,b\n", "missing_column"),
         ("sku,prompt,prompt,category\nA,b,c,d\n", "duplicate_header"),
         ("sku,prompt,category,category_id\nA,b,c,d\n", "duplicate_header"),
         ("sku,prompt,category,selections,option:size\nA,b,c,,d\n", "conflicting_columns"),
@@ -249,12 +243,10 @@ def test_the_report_for_programs(tmp_path):
         (HEADER + f"A-1,{'x' * 140_000},Cushion,50x50\n", "cell_too_long"),
         (HEADER + "A-1,her\0ons,Cushion,50x50\n", "nul_bytes"),
         ((HEADER + "A-1,fougères,Cushion,50x50\n").encode("cp1252"), "unreadable_encoding"),
-        (b"PK\x03\x04" + bytes(99), "file_unreadable"),
-        (b"\x1f\x8b\x08", "not_csv"),
-        ('  {"sku": 1}', "not_csv"),
+        (b"PK\x03\x04" + bytes(99), "file_unreadable"), (b"\x1f\x8b\x08", "not_csv"), ('  {"sku": 1}', "not_csv"),
         ("<!DOCTYPE html><table>", "not_csv"),
     ],
-)
+)  # fmt: skip
 def test_sheets_that_are_refused_whole(tmp_path, content, code):
     with pytest.raises(InputRefused) as refused:
         checked(tmp_path, content)
@@ -273,7 +265,7 @@ def test_sheets_that_are_refused_whole(tmp_path, content, code):
         ("Our spring sheet,,,\n\n" + HEADER + "A-1,herons,Cushion,50x50\n\x1a").encode(),
         ("[Draft] spring,,,\n" + HEADER + "A-1,herons,Cushion,50x50\n").encode(),
         ("sku\tprompt\tcategory_id\tselections\n" + 'A-1\therons\tcat_cushion\t{"size": "50x50"}\n').encode(),
-        (" SKU , Prompt ,Category ID,OPTION : Size,\nA-1,herons,cat_cushion,50x50,\n").encode(),
+        (b" SKU , Prompt ,Category ID,OPTION : Size,\nA-1,herons,cat_cushion,50x50,\n"),
     ],
 )
 def test_the_same_row_in_many_layouts(tmp_path, content):
@@ -281,7 +273,9 @@ def test_the_same_row_in_many_layouts(tmp_path, content):
     assert tuple(row) == ("A-1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}')
 
 
-@pytest.mark.parametrize("row", ["A-1,herons,Cushion,50x50,x\n", "A-1,herons,Cushion\n", '"A\n1",herons,Cushion,50x50\n'])
+@pytest.mark.parametrize(
+    "row", ["A-1,herons,Cushion,50x50,x\n", "A-1,herons,Cushion\n", '"A\n1",herons,Cushion,50x50\n']
+)
 def test_rows_keep_their_numbers_whatever_is_above_them(tmp_path, row):
     sheet = checked(tmp_path, "title\n" + HEADER + "\n" + row + GOOD).sheet
     assert list(sheet.rows.index) == [4, 5]
@@ -297,7 +291,9 @@ def test_a_surplus_cell_in_every_row_shifts_no_column(tmp_path):
 def test_texts_are_exact(tmp_path):
     texts = ["007", "NA", "null", "1e5", "TRUE", " spaced ", "a,b", 'say "hi"', "two\r\nlines", "\u00a0x"]
     table = io.StringIO(newline="")
-    csv.writer(table).writerows([["sku", "prompt", "category", "a", "a", "a.1"], *([t, t, t, t, t, t] for t in texts)])
+    csv.writer(table).writerows(
+        [["sku", "prompt", "category", "a", "a", "a.1"], *([t, t, t, t, t, t] for t in texts)]
+    )
     sheet = checked(tmp_path, table.getvalue()).sheet
     assert sheet.header == ("sku", "prompt", "category", "a", "a", "a.1")
     assert all(list(sheet.rows[at]) == texts for at in range(6))
@@ -311,7 +307,12 @@ def test_a_missing_cell_is_not_an_empty_one(tmp_path):
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_a_quote_that_swallows_rows_is_refused_with_its_lines(tmp_path, delimiter):
-    rows = ['C-1,"La Vie print,Cushion,50x50', "C-2,foxes,Cushion,50x50", 'C-3,owls each 12",Cushion,50x50', "C-4,cats,Cushion,50x50"]
+    rows = [
+        'C-1,"La Vie print,Cushion,50x50',
+        "C-2,foxes,Cushion,50x50",
+        'C-3,owls each 12",Cushion,50x50',
+        "C-4,cats,Cushion,50x50",
+    ]
     content = (HEADER + GOOD + '"A\n1",herons,Cushion,\n' + "\n".join(rows) + "\n").replace(",", delimiter)
     with pytest.raises(InputRefused, match=r"row 4 \(lines 5 to 7 of the file\)") as refused:
         checked(tmp_path, content)
@@ -351,9 +352,9 @@ def test_no_row_of_a_random_sheet_is_lost(tmp_path):
 
 
 def test_a_workbook_is_read_as_the_sheet_that_it_shows(tmp_path):
-    rows = [["Our sheet"], ["sku", "prompt", "category", "option:size", "price"], ["A-1", "=herons", "Cushion", "50x50", 12.5],
-            ["A-2", "ferns", None, "40x40", 7], ["A-3", "moss", "Cushion", 40, None]]  # fmt: skip
-    rows[2][1] = "herons"
+    rows = [["Our sheet"], ["sku", "prompt", "category", "option:size", "price"],
+            ["A-1", "herons", "Cushion", "50x50", 12.5], ["A-2", "ferns", None, "40x40", 7],
+            ["A-3", "moss", "Cushion", 40, None]]  # fmt: skip
     found = checked(tmp_path, workbook(rows, hidden=[4], merged=["C3:C4"]), name="a.xlsx")
     assert codes(found) == {(5, "unknown_value")}
     assert list(found.rows["category"]) == ["Cushion", "Cushion"]
@@ -406,9 +407,6 @@ def test_a_workbook_that_would_take_all_memory_is_refused(tmp_path):
     assert refused.value.code == "file_unreadable"
 
 
-# --- columns and mappings
-
-
 def test_columns_and_words_of_a_mapping(tmp_path):
     mapping = """
 [columns]
@@ -419,14 +417,18 @@ Typ = "category"
 [values]
 Kissen = "Cushion"
 """
-    found = checked(tmp_path, "Art;Muster;Typ;Maß\nA-1;Wellen;Kissen;40x40\nA-2;Wellen;Kissen;41x41\n", mapping)
+    found = checked(
+        tmp_path, "Art;Muster;Typ;Maß\nA-1;Wellen;Kissen;40x40\nA-2;Wellen;Kissen;41x41\n", mapping
+    )
     assert list(found.rows["selections"]) == ['{"size": "40x40"}']
     assert codes(found) == {(3, "unknown_value")}
 
 
 def test_a_value_that_two_options_offer_is_ambiguous(tmp_path):
     offer = offered({**CUSHION, "options": [SIZES, {"name": "back", "values": ["40x40"]}]})
-    found = checked(tmp_path, "sku,prompt,category,any\nA-1,herons,Cushion,40x40\n", '[columns]\nany = "option"\n', offer)
+    found = checked(
+        tmp_path, "sku,prompt,category,any\nA-1,herons,Cushion,40x40\n", '[columns]\nany = "option"\n', offer
+    )
     assert codes(found) == {(2, "ambiguous_option")}
 
 
@@ -435,8 +437,11 @@ def test_columns_that_are_named_otherwise_are_proposed_line_by_line(tmp_path):
     with pytest.raises(ColumnsRefused) as refused:
         checked(tmp_path, content)
     proposals = refused.value.proposals
-    assert [one.line for one in proposals] == ['"Artikelnummer" = "sku"', '"Motiv" = "prompt"', '"Produktart" = "category"']
-    assert 'a.mapping.toml beside it, if that is what they are:\n  [columns]\n  "Artikelnummer" = "sku"' in refused.value.remedy
+    lines = ['"Artikelnummer" = "sku"', '"Motiv" = "prompt"', '"Produktart" = "category"']
+    assert [one.line for one in proposals] == lines
+    assert refused.value.remedy.endswith(
+        "\n  ".join(["a.mapping.toml, beside the sheet:", "[columns]", *lines])
+    )
     write_mapping(tmp_path / "b.mapping.toml", SheetMapping().plus(proposals))
     assert len(checked(tmp_path, content, (tmp_path / "b.mapping.toml").read_text()).rows) == 1
 
@@ -461,23 +466,22 @@ def test_confirmed_lines_are_added_and_others_stay(tmp_path):
 @pytest.mark.parametrize(
     ("mapping", "code"),
     [
-        ('[columns]\nFarbe = "colour"\n', "wrong_mapping"),
-        ("[columns\n", "wrong_mapping"),
-        ("[colums]\n", "wrong_mapping"),
-        ('[reading]\ndelimiter = "ab"\n', "wrong_mapping"),
-        ("[reading]\nheader = 9\n", "wrong_header"),
-        ('[reading]\nencoding = "utf-9"\n', "unknown_encoding"),
+        ('[columns]\nFarbe = "colour"\n', "wrong_mapping"), ("[columns\n", "wrong_mapping"),
+        ("[colums]\n", "wrong_mapping"), ('[reading]\ndelimiter = "ab"\n', "wrong_mapping"),
+        ("[reading]\nheader = 9\n", "wrong_header"), ('[reading]\nencoding = "utf-9"\n', "unknown_encoding"),
         ('[columns]\nFarbe = "option:colour"\n', "mapping_changed"),
         ('[columns]\n"option:size" = "sku"\n', "duplicate_header"),
     ],
-)
+)  # fmt: skip
 def test_mappings_that_do_not_fit(tmp_path, mapping, code):
     with pytest.raises(InputRefused) as refused:
         checked(tmp_path, HEADER + GOOD, mapping)
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize(("extra", "mapping"), [("Tag,Tag", ""), ("Run", '"Run" = "note"'), ("run", ""), ("Status", "")])
+@pytest.mark.parametrize(
+    ("extra", "mapping"), [("Tag,Tag", ""), ("Run", '"Run" = "note"'), ("run", ""), ("Status", "")]
+)
 def test_columns_of_the_shops_own_are_carried_under_their_position(tmp_path, extra, mapping):
     content = f"{HEADER.strip()},{extra}\n{GOOD.strip()}{',x' * (extra.count(',') + 1)}\n"
     found = checked(tmp_path, content, f"[columns]\n{mapping}\n")
@@ -486,5 +490,5 @@ def test_columns_of_the_shops_own_are_carried_under_their_position(tmp_path, ext
     assert len(found.columns.carried) == len(found.sheet.header)
 
 
-def test_texts_are_kept_by_python_even_where_pyarrow_is_installed():
+def test_texts_are_kept_by_python_where_pyarrow_is_installed():
     assert pd.get_option("mode.string_storage") == "python"

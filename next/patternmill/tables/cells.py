@@ -15,9 +15,7 @@ _ERROR = re.compile(
     r"#[¡¿]?[A-ZÀ-ÖØ-Þ]{3,}(?:/0)?[!?]|#[A-Z]/[A-Z]!?|#NV|#GETTING_DATA|Err:[1-9]\d\d|#{3,}"
     r'|="(?:[^"]|"")*"|=[A-Z]+\(.*\)|=\$?[A-Z]{1,3}\$?\d+\b.*'
 )
-_TEMPLATE = re.compile(
-    r"\[object \w+\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{,40}>|-?\d\.#\w+|[xX]{3,}"
-)
+_BLANK = re.compile(r"\[object.*\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{,40}>|-?\d\.#\w+|[xX]{3,}")
 _WORDS = re.compile(r"[^\W_]+")
 #: What is surely well: a program's look at 100,000 texts has to be a short one.
 _PLAIN_SKU = re.compile(rf"(?!(?i:{_DATE.pattern})$|{_ROUNDED.pattern}$|Err:)[A-Za-z0-9](?:[ -~]*[!-~])?")
@@ -43,7 +41,7 @@ _BEGINNINGS = frozenset(phrase.split()[0] for phrase in _PLACEHOLDERS)
 
 
 class Fault(NamedTuple):
-    """A fault of a row; `written` is the word or header that `suggestion` may be meant by."""
+    """A fault of a row; `written` is the word that `suggestion` may be meant by."""
 
     column: str | None
     code: str
@@ -69,7 +67,7 @@ def _is_empty(text: str) -> bool:
 def _is_placeholder(text: str) -> bool:
     words = _WORDS.findall(text[:60].casefold())
     if len(text) > 60 or words:
-        return " ".join(words) in _PLACEHOLDERS or set(words) <= _NOTHING or bool(_TEMPLATE.fullmatch(text))
+        return " ".join(words) in _PLACEHOLDERS or set(words) <= _NOTHING or bool(_BLANK.fullmatch(text))
     return all(unicodedata.category(sign)[0] == "P" for sign in text if not sign.isspace())
 
 
@@ -83,13 +81,10 @@ def _is_misread(text: str) -> bool:
         return False
 
 
-_RETYPE = "type it by hand instead of pasting it"
-_FORMULA = Rule(
-    "spreadsheet_error", _ERROR.fullmatch, "{} is a spreadsheet's error", "type what belongs there"
-)
+_FORMULA = Rule("spreadsheet_error", _ERROR.fullmatch, "{} is a spreadsheet's error", "correct its formula")
 _MISREAD = Rule("misread_text", _is_misread, "{} was read in a wrong encoding by a program, and saved like that",
                 "write it again, and save the file as UTF-8")  # fmt: skip
-_UNSAFE = Rule("unsafe_characters", UNSAFE.search, "{} holds invisible characters", _RETYPE)
+_UNSAFE = Rule("unsafe_characters", UNSAFE.search, "{} holds invisible characters", "type it by hand")
 #: By column; a text is told only of the first rule that it breaks.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "sku": (

@@ -49,15 +49,12 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
     found = [*_misshapen(sheet, columns)]
     misshapen = {row for row, _ in found}
     whole = sheet.rows[~sheet.rows.index.isin(misshapen)] if misshapen else sheet.rows
-    numbers = whole.index.tolist()
+    numbers, sku = whole.index.tolist(), columns.title("sku")
     skus, prompts = _stripped(whole[columns.used["sku"]]), _stripped(whole[columns.used["prompt"]])
-    of_sku = [
-        *_text_faults("sku", numbers, skus, columns.title("sku")),
-        *_no_text(sheet, columns, is_sku=True),
-    ]
-    of_sku += _repeated(numbers, skus, columns.title("sku"))
+    of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
-    found += _no_text(sheet, columns, is_sku=False)
+    for row, fault in _no_text(sheet, columns):
+        (of_sku if fault.column == sku else found).append((row, fault))
     chosen = _chosen(whole, Chooser(columns, offer, words))
     found += [(row, fault) for row, one in zip(numbers, chosen, strict=True) for fault in one.faults]
     cells = [skus, prompts, *([one[at] for one in chosen] for at in range(3))]
@@ -111,35 +108,19 @@ def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Itera
         rows_of.setdefault(name, []).append(row)
     for name, rows in rows_of.items():
         if name and len(rows) > 1:
-            message = (
-                f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{', ...' if rows[_NAMED:] else ''}"
-            )
+            more = " ..." if len(rows) > _NAMED else ""
+            message = f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{more}"
             remedy = "give each row a sku of its own; case and spaces do not distinguish skus"
             yield from ((row, Fault(column, "duplicate_sku", message, remedy)) for row in rows)
 
 
-def _no_text(sheet: Sheet, columns: Columns, *, is_sku: bool) -> Iterator[Found]:
+def _no_text(sheet: Sheet, columns: Columns) -> Iterator[Found]:
     """Yield the cells of a workbook that are no text. A number is one, but not as a sku: of `00012` it keeps 12."""
     there = set(sheet.rows.index) if sheet.kinds else set()
     for (row, at), kind in sheet.kinds.items():
-        if row not in there or at not in columns.used.values() or is_sku != (at == columns.used["sku"]):
-            continue
-        if kind == "a number" and not is_sku:
-            continue
-        code, message, remedy = (
-            "not_text",
-            f"the cell is {kind}, not text",
-            "format it as Text and type it again",
-        )
-        if kind == "a number":
-            message, remedy = "the cell is a number, whose leading zeros are lost", _AS_TEXT
-        elif kind.startswith("the error"):
-            code, message, remedy = (
-                "spreadsheet_error",
-                f"the cell is {kind} of a formula",
-                "correct the formula",
-            )
-        yield row, Fault(columns.header[at], code, message, remedy)
+        is_fine = kind == "a number" and at != columns.used["sku"]
+        if row in there and at in columns.used.values() and not is_fine:
+            yield row, Fault(columns.header[at], "not_text", f"the cell is {kind}, not text", _AS_TEXT)
 
 
 def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
@@ -192,7 +173,7 @@ def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
     """Yield the report of a check: notes, each problem, and the count of rows."""
     yield from (f"Note: {note}" for note in checked.notes)
     for row, sku, column, code, message, remedy, _ in checked.problems.head(most).to_numpy().tolist():
-        place = ", ".join(part for part in (UNSAFE.sub("?", sku)[:60], column) if part)
+        place = ", ".join(UNSAFE.sub("?", part)[:60] for part in (sku, column) if part).replace("\n", " ")
         yield f"  row {row} ({place}): {message}; {remedy} [{code}]"
     if len(checked.problems) > most:
         yield f"  and {len(checked.problems) - most:,} more; `--json`, or failures.csv of an import, has them all"
@@ -204,12 +185,8 @@ def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
 
 def report_json(checked: Checked) -> dict[str, Any]:
     """Return the report of a check for programs."""
-    return {
-        "file": checked.sheet.name,
-        "rows": len(checked.sheet.rows),
-        "accepted": len(checked.rows),
-        "refused": checked.refused,
-        "notes": list(checked.notes),
-        "problems": checked.problems.to_dict("records"),
-        "proposals": [vars(one) for one in checked.proposals],
-    }
+    counts = {"rows": len(checked.sheet.rows), "accepted": len(checked.rows), "refused": checked.refused}
+    problems = checked.problems.to_dict("records")
+    proposals = [vars(one) for one in checked.proposals]
+    found = {"notes": list(checked.notes), "problems": problems, "proposals": proposals}
+    return {"file": checked.sheet.name, **counts, **found}

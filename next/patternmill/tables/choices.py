@@ -14,7 +14,6 @@ from patternmill.text import key, nearest, shown
 #: Stands for a cell that a row does not have; no text holds it.
 MISSING = "\0"
 _SHOWN = 12
-_EXAMPLE = 'write {"option": "value"}'
 _AMBIGUOUS = "name the option in its own column `option:NAME`; or have what is offered named apart"
 
 
@@ -39,7 +38,7 @@ class Chooser:
     def __init__(self, columns: Columns, offer: Offer, words: Mapping[str, str]) -> None:
         self._columns, self._offer, self._words = columns, offer, words
         options = (option for one in offer.categories or () for option in one.options or ())
-        named = {word(name) for option in options for name in option.names}
+        named = {word(name) for option in options for name in (option.id, option.title)}
         #: Columns named as an option is, of which nobody said that they are remarks.
         self._alike = [at for at in columns.unsaid if word(columns.header[at]) in named]
         #: The positions of the cells that decide.
@@ -57,8 +56,8 @@ class Chooser:
         selections: dict[str, str] = {}
         for choice in (one for one in found if isinstance(one, _Choice)):
             if choice.option in selections:
-                message = f"option {shown(choice.option)} is chosen twice"
-                faults.append(Fault(choice.column, "duplicate_option", message, "keep one of the two"))
+                twice = f"option {shown(choice.option)} is chosen twice"
+                faults.append(Fault(choice.column, "duplicate_option", twice, "keep one of them"))
             selections[choice.option] = choice.value
         if category and not faults:
             faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
@@ -80,7 +79,9 @@ class Chooser:
             message = f"{shown(text)} can be {_either(one.id for one in found)}"
             return Fault(column, "ambiguous_category", message, "write the ID that is meant")
         if not found and self._offer.categories:
-            return _unknown(column, "category", text, self._offer.names, "offered")
+            return _unknown(
+                column, "category", text, [one.title for one in self._offer.categories], "offered"
+            )
         return found[0] if found else None
 
     def _written(self, cells: Sequence[str], category: Category | None) -> Iterator[_Choice | Fault]:
@@ -95,7 +96,9 @@ class Chooser:
                 try:
                     yield from (_Choice(column, *pair) for pair in parse_selections(cell).items())
                 except ValueError as error:
-                    yield Fault(column, "malformed_selections", f"{shown(cell)} {error}", _EXAMPLE)
+                    yield Fault(
+                        column, "malformed_selections", f"{shown(cell)} {error}", 'write {"option": "value"}'
+                    )
             elif cell.strip():
                 yield _Choice(column, option, cell)
 
@@ -108,38 +111,35 @@ class Chooser:
             return _Choice(column, name, text)
         by_value = name.startswith(MISSING)
         options = [one for one in category.options if one.values] if by_value else category.find(name)
-        found = [(one.name, value) for one in options for value in one.find(text)]
+        found = [(one.id, value) for one in options for value in one.find(text)]
         if len(found) == 1 and (by_value or len(options) == 1):
             return _Choice(column, *found[0])
         if found or (len(options) > 1 and not by_value):
-            pairs = found or [(one.name, text) for one in options]
+            pairs = found or [(one.id, text) for one in options]
             message = f"{shown(text)} can be {_either(f'{option}: {value}' for option, value in pairs)}"
             return Fault(column, "ambiguous_option", message, _AMBIGUOUS)
         if not options:
-            names = [one.name for one in category.options]
+            names = [one.id for one in category.options]
             return _unknown(column, "option", name, names, f"{category.title} has")
         offered = [value for one in options for value in one.texts]
-        return _unknown(
-            column, "value", text, offered, f"{'any option' if by_value else options[0].name} has"
-        )
+        who = "any option has" if by_value else f"{options[0].title} has"
+        return _unknown(column, "value", text, offered, who)
 
-    def _hidden(
-        self, category: Category, selections: Mapping[str, str], cells: Sequence[str]
-    ) -> Iterator[Fault]:
+    def _hidden(self, category: Category, chosen: Mapping[str, str], cells: Sequence[str]) -> Iterator[Fault]:
         """Yield choices that may hide in columns which are carried only, named as options of the category."""
         for at, cell in zip(self._alike, cells, strict=True):
             header = self._columns.header[at].strip()
             for option in category.find(header) if cell.strip(f" {MISSING}") else ():
-                if option.name not in selections:
-                    name = f"{OPTION}{option.name}"
+                if option.id not in chosen:
+                    name = f"{OPTION}{option.id}"
                     message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
                     remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
-                    yield Fault(self._columns.header[at], "option_column", message, remedy, name, header)
+                    yield Fault(self._columns.header[at], "option_column", message, remedy, name)
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
         for option in category.options or ():
-            if option.required and option.default is None and option.name not in selections:
-                message = f"{category.title} needs the option {shown(option.name)}"
+            if option.required and option.default is None and option.id not in selections:
+                message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
                 yield Fault(self._columns.title("category"), "missing_option", message, remedy)
 

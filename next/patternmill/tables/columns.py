@@ -13,8 +13,7 @@ class Columns:
     """The columns of a sheet by their positions, from 0."""
 
     header: tuple[str, ...]
-    #: `sku`, `prompt`, `category`, `selections` and each `option:NAME`; an option that is named by its values is
-    #: `option:` with its position.
+    #: `sku`, `prompt`, `category`, `selections`, each `option:NAME`; `option:` and NUL where its values name it.
     used: Mapping[str, int]
     #: Those that results give back: all but the results of an earlier run.
     carried: tuple[int, ...]

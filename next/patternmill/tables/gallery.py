@@ -14,12 +14,10 @@ _PAGE = """<!doctype html>
 body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; background: #f6f5f3 }}
 main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
 article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }}
-h2 {{ font-size: 1rem; white-space: pre-wrap }}
+h2 {{ font-size: 1rem }}
 </style>
 <h1>{title}</h1>
-<main>
-{cards}
-</main>
+<main>{cards}</main>
 """
 
 
@@ -30,14 +28,11 @@ def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
     patterns = made["pattern_id"].unique()
     made = made[made["pattern_id"].isin(patterns[:_MOST])]
     lines: dict[str, list[tuple[str, ...]]] = {}
-    for pattern, *line in made[
-        ["pattern_id", "prompt", "sku", "category", "status", "product_id"]
-    ].to_numpy():
+    columns = ["pattern_id", "prompt", "sku", "category", "status", "product_id"]
+    for pattern, *line in made[columns].to_numpy():
         lines.setdefault(pattern, []).append(tuple(line))
-    title = counted(len(patterns), "pattern")
-    if len(patterns) > _MOST:
-        title += f", of which this page has the first {_MOST:,}"
-    return _PAGE.format(title=title, cards="\n".join(_cards(lines)))
+    more = f", of which these are the first {_MOST:,}" if len(patterns) > _MOST else ""
+    return _PAGE.format(title=counted(len(patterns), "pattern") + more, cards="\n".join(_cards(lines)))
 
 
 def _cards(patterns: dict[str, list[tuple[str, ...]]]) -> Iterator[str]:

@@ -67,11 +67,8 @@ def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:
 
 
 def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFrame:
-    kept = [
-        (number, row.sku, json.loads(row.content))
-        for number, row in zip(numbers, rows, strict=True)
-        if row.content
-    ]
+    found = ((number, row) for number, row in zip(numbers, rows, strict=True) if row.content)
+    contents = [(number, row.sku, json.loads(row.content)) for number, row in found]
     lines = [(sku, content["prompt"], content["category_id"], content["category"],
-              json.dumps(content["selections"], ensure_ascii=False)) for _, sku, content in kept]  # fmt: skip
-    return pd.DataFrame(lines, [number for number, _, _ in kept], list(ROW), dtype="str")
+              json.dumps(content["selections"], ensure_ascii=False)) for _, sku, content in contents]  # fmt: skip
+    return pd.DataFrame(lines, [number for number, _, _ in contents], list(ROW), dtype="str")

@@ -41,7 +41,6 @@ class Proposal:
 
     @property
     def line(self) -> str:
-        """Return the line as it is pasted into a mapping file."""
         return f"{_quoted(self.written)} = {_quoted(self.meant)}"
 
 
@@ -53,10 +52,8 @@ class ColumnsRefused(InputRefused):
         remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
         self.proposals = tuple(_propose(header, missing))
         if lines := "".join(f"\n  {one.line}" for one in self.proposals):
-            place = f"{Path(name).stem}.mapping.toml beside it"
-            remedy = (
-                f"Rename the columns; or write into {place}, if that is what they are:\n  [columns]{lines}"
-            )
+            file = f"{Path(name).stem}.mapping.toml"
+            remedy = f"Rename them; or confirm what they are in {file}, beside the sheet:\n  [columns]{lines}"
         super().__init__("missing_column", message, remedy)
 
 
@@ -123,11 +120,10 @@ class SheetMapping(BaseModel):
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""
-        confirmed = list(confirmed)
-        columns = {one.written: one.meant for one in confirmed if one.kind == "column"}
-        values = {one.written: one.meant for one in confirmed if one.kind == "value"}
-        added = {"columns": self.columns | columns, "values": self.values | values, "reading": self.reading}
-        return SheetMapping.model_validate(added)
+        columns, values = dict(self.columns), dict(self.values)
+        for one in confirmed:
+            (columns if one.kind == "column" else values)[one.written] = one.meant
+        return SheetMapping(columns=columns, values=values, reading=self.reading)
 
 
 def _propose(header: Sequence[str], missing: Iterable[str]) -> Iterator[Proposal]:
@@ -164,8 +160,8 @@ def write_mapping(path: Path, mapping: SheetMapping) -> None:
     lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else []
     there = tomllib.loads("\n".join(lines))
     for section, wanted in (("columns", mapping.columns), ("values", mapping.values)):
-        new = [f"{_quoted(word)} = {_quoted(meant)}" for word, meant in wanted.items()
-               if word not in there.get(section, ())]  # fmt: skip
+        missing = wanted.keys() - there.get(section, {})
+        new = [f"{_quoted(word)} = {_quoted(meant)}" for word, meant in wanted.items() if word in missing]
         if new and section not in there:
             lines += [f"[{section}]", *new]
         elif new:

@@ -3,8 +3,9 @@
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
-_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,7 @@ class Result:
 
 
 def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str) -> pd.DataFrame:
-    """Return every row of the sheet under its own header, with its result beside it.
-
-    A refused row without a result is told of its first fault, and of the others behind it.
-    """
+    """Return every row of the sheet under its own header, with its result beside it, or all of its faults."""
     header, carried = checked.columns.header, list(checked.columns.carried)
     rows = checked.sheet.rows[carried].fillna("").set_axis(range(len(carried)), axis=1)
     titles = [header[at] for at in carried]
@@ -59,9 +56,8 @@ def _refusals(problems: pd.DataFrame) -> dict[int, Result]:
     faults: dict[int, tuple[str, list[str]]] = {}
     for row, _, _, code, message, remedy, _ in problems.to_numpy(dtype=object).tolist():
         faults.setdefault(row, (code, []))[1].append(f"{message}; {remedy}")
-    return {
-        row: Result(Status.REFUSED, "", "", code, ". ".join(those)) for row, (code, those) in faults.items()
-    }
+    refused = Status.REFUSED
+    return {row: Result(refused, "", "", code, ". ".join(those)) for row, (code, those) in faults.items()}
 
 
 def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: Mapping[str, Any]) -> None:
@@ -73,7 +69,7 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
         write_whole(out / name, content)
         digests[name] = hashlib.sha256(content).hexdigest()
     counts = {str(name): int(count) for name, count in status.value_counts().items()}
-    whole = {"schema": _SCHEMA, **manifest, "rows": len(frame), "counts": counts, "files": digests}
+    whole = {"schema": 1, **manifest, "rows": len(frame), "counts": counts, "files": digests}
     write_whole(out / "manifest.json", json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
@@ -109,7 +105,7 @@ def _product(row: CatalogRow) -> list[str]:
     """Return the product that a row has. What it was made of is known only where the row wants no other."""
     content = json.loads(row.content) if row.content and row.wants == row.has else {}
     selections = json.dumps(content["selections"], ensure_ascii=False) if content else ""
-    made_of = [content.get("prompt", ""), content.get("category", ""), selections]
+    made_of = (content.get("prompt", ""), content.get("category", ""), selections)
     return [row.sku, row.has_product_id, row.has_pattern_id, *made_of]
 
 
@@ -128,13 +124,10 @@ def _whole_sheet(rows: Sequence[CatalogRow]) -> pd.DataFrame:
 def _csv(frame: pd.DataFrame, delimiter: str) -> bytes:
     # By position, because names may be double; a lone CR is quoted only where lines end with one.
     cells = frame.set_axis(range(frame.shape[1]), axis=1).astype("str").fillna("")
-    cells = cells.apply(defused).set_axis([_defused(str(name)) for name in frame.columns], axis=1)
+    titles = defused(pd.Series(list(map(str, frame.columns)), dtype="str"))
+    cells = cells.apply(defused).set_axis(titles, axis=1)
     text = cells.to_csv(index=False, sep=delimiter, lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL)
     return b"\xef\xbb\xbf" + text.encode("utf-8", "replace")
-
-
-def _defused(text: str) -> str:
-    return str(defused(pd.Series([text], dtype="str")).iloc[0])
 
 
 def defused(cells: pd.Series) -> pd.Series:
@@ -150,24 +143,17 @@ def restored(cells: pd.Series) -> pd.Series:
 
 def _xlsx(frame: pd.DataFrame) -> bytes:
     """Return a workbook whose cells are all texts, whatever they begin with."""
-    from io import BytesIO
-
     from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("failures")
 
-    def texts(row: Iterable[Any]) -> Iterator[Any]:
-        for text in row:
-            cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", str(text))[:32_767])
+    for row in (tuple(frame.columns), *frame.itertuples(index=False, name=None)):
+        cells = [WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", str(text))[:32_767]) for text in row]
+        for cell in cells:
             cell.data_type, cell.number_format = "s", "@"
-            yield cell
-
-    sheet.append(texts(frame.columns))
-    for row in frame.itertuples(index=False, name=None):
-        sheet.append(texts(row))
+        sheet.append(cells)
     content = BytesIO()
     book.save(content)
     return content.getvalue()

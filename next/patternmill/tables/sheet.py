@@ -65,7 +65,7 @@ def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
     content = text.encode()
     del text
     table = _parse(content, path.name, delimiter, mapping)
-    return Sheet(path.name, sha256, layout + _place(table), delimiter, *table[1:])
+    return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -73,9 +73,8 @@ def _read_bytes(path: Path) -> bytes:
         if not path.is_file():
             raise InputRefused("file_missing", f"There is no file {path}.", "Check its name and folder.")
         if path.stat().st_size > _MOST_BYTES:
-            raise InputRefused(
-                "file_too_large", f"{path} is larger than {_MOST_BYTES >> 20} MiB.", "Divide it."
-            )
+            message = f"{path} is larger than {_MOST_BYTES >> 20} MiB."
+            raise InputRefused("file_too_large", message, "Divide it.")
         return path.read_bytes()
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}."
@@ -103,7 +102,7 @@ def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
         raise InputRefused("nul_bytes", f"{name} has a NUL character in line {line}, as no text has.", _SAVE)
     # The mark stands at the beginning of each file that was joined to this one.
     text = re.sub("(?m)^\ufeff+", "", text) if "\ufeff" in text else text
-    text = text.rstrip("\x1a") if text.endswith("\x1a") else text
+    text = text.rstrip("\x1a\r\n ") if "\x1a" in text[-9:] else text
     if not text.strip():
         raise InputRefused("empty_file", f"{name} is empty.", "Is it the right file?")
     return text, encoding
@@ -128,10 +127,7 @@ def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
 
 
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
-    """Return the table of a text file.
-
-    Tabs come from programs that do not quote: there a quote is a sign like any other, unless all are well-formed.
-    """
+    """Return the table of a text. Between tabs a quote is a sign like any other, unless all are well-formed."""
     try:
         return _below_header(_parts(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
     except InputRefused as refusal:
@@ -150,7 +146,7 @@ class _Part(NamedTuple):
 
 
 class _Table(NamedTuple):
-    header_row: int
+    place: str
     header: tuple[str, ...]
     rows: pd.DataFrame
     blank_rows: int
@@ -177,9 +173,7 @@ def _parts(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) ->
 
 
 def _open_quote(message: str) -> InputRefused:
-    return InputRefused(
-        "open_quote", message, 'Close or remove it; a quote within a quoted cell is doubled ("").'
-    )
+    return InputRefused("open_quote", message, 'Close or remove it; within a quoted cell, double it ("").')
 
 
 def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
@@ -194,10 +188,10 @@ def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: Sh
         raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
     above = sum(1 + len(_BREAK.findall("".join(cells))) for cells in first.rows[:number])
     rest = _Part(number + 1, first.rows[number:], above + 1, first.is_broken)
-    rows, blank = _collect(itertools.chain([rest], parts), header, name, delimiter)
+    rows, blank = _collect(itertools.chain([rest], parts), header, delimiter)
     if rows.empty:
         raise InputRefused("header_only", f"{name} has a header and no rows below it.", "Add the rows.")
-    return _Table(number, header, rows, blank)
+    return _Table(f", header in row {number}" if number > 1 else "", header, rows, blank)
 
 
 def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
@@ -206,9 +200,7 @@ def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
     return -max(scores)[2] if scores else 1
 
 
-def _collect(
-    parts: Iterable[_Part], header: Sequence[str], name: str, delimiter: str
-) -> tuple[pd.DataFrame, int]:
+def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> tuple[pd.DataFrame, int]:
     """Return the rows that show anything as a frame, and the number of the others."""
     width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
     columns: list[list[str | None]] = [[] for _ in header]
@@ -217,30 +209,27 @@ def _collect(
         total += len(part.rows)
         rows: Sequence[Sequence[str | None]] = part.rows
         if part.is_broken:
-            _refuse_swallowed(part, header, name, delimiter)
+            _refuse_swallowed(part, header, delimiter)
         if set(map(len, rows)) == {width} and all(map(str.strip, map(itemgetter(0), part.rows))):
             numbers += range(part.number, part.number + len(rows))
         else:
-            filled = [
-                (at, cells) for at, cells in enumerate(part.rows, part.number) if "".join(cells).strip()
-            ]
-            surplus |= {
-                at: delimiter.join(cells[width:]) for at, cells in filled if "".join(cells[width:]).strip()
-            }
+            filled = [row for row in enumerate(part.rows, part.number) if "".join(row[1]).strip()]
+            beyond = {at: cells[width:] for at, cells in filled if "".join(cells[width:]).strip()}
+            surplus |= {at: delimiter.join(cells) for at, cells in beyond.items()}
             rows = [[*cells[:width], *[None] * (width - len(cells))] for _, cells in filled]
             numbers += [at for at, _ in filled]
         # One object for equal cells, as long as a column has few different ones.
         for column, same, cells in zip(columns, known, zip(*rows, strict=True), strict=False):
             column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
         if len(numbers) > _MOST_ROWS:
-            raise InputRefused("file_too_large", f"{name} has more than {_MOST_ROWS:,} rows.", "Divide it.")
+            raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
     index = pd.Index(numbers, dtype="int64")
     columns.reverse()
     frame = {at: pd.Series(columns.pop(), index, dtype="str") for at in range(width)}
     return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
 
 
-def _refuse_swallowed(part: _Part, header: Sequence[str], name: str, delimiter: str) -> None:
+def _refuse_swallowed(part: _Part, header: Sequence[str], delimiter: str) -> None:
     """Refuse rows of which two lines that follow each other have as many separators as the header.
 
     A comma with a space behind it is one of a sentence, unless the header has such commas too.
@@ -252,7 +241,7 @@ def _refuse_swallowed(part: _Part, header: Sequence[str], name: str, delimiter: 
         alike = [one.count(delimiter) - one.count(f"{delimiter} ") == shape for one in lines] if shape else []
         if any(map(bool.__and__, alike, alike[1:])):
             place = f"in row {number} (lines {line} to {line + len(lines) - 1} of the file)"
-            raise _open_quote(f"{name}: a quoted cell {place} goes on over lines that look like other rows.")
+            raise _open_quote(f"A quoted cell {place} goes on over lines that look like other rows.")
         line += len(lines)
 
 
@@ -260,24 +249,18 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     """Return the worksheet that has a catalog's columns."""
     sheets = [one for one in read_workbook(raw, name) if mapping.reading.worksheet in (None, one.name)]
     if not sheets:
-        raise InputRefused(
-            "empty_file", f"{name} has no such worksheet, or an empty one.", "Is it the right file?"
-        )
+        message = f"{name} has no such worksheet, or an empty one."
+        raise InputRefused("empty_file", message, "Is it the right file?")
     best = {one.name: max(mapping.score(cells) for cells in one.rows[:_HEADER_WITHIN]) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
         names = ", ".join(shown(one.name) for one in fit)
         message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
-        raise InputRefused(
-            "several_worksheets", message, "Name one as `worksheet` under [reading] of its mapping."
-        )
+        remedy = "Name one in its mapping: `worksheet` under [reading]."
+        raise InputRefused("several_worksheets", message, remedy)
     table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
     hidden = sum(number in table.rows.index for number in fit[0].hidden)
     way = " by a filter" if fit[0].has_filter else ""
     note = f"{counted(hidden, 'hidden row')} of the worksheet{way} read like the others."
-    layout = f"workbook, worksheet {shown(fit[0].name)}{_place(table)}"
+    layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
     return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True, (note,) if hidden else ())
-
-
-def _place(table: _Table) -> str:
-    return f", header in row {table.header_row}" if table.header_row > 1 else ""

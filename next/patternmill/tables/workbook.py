@@ -8,7 +8,7 @@ from pathlib import Path
 
 from patternmill.errors import InputRefused
 
-_PARSER = str(Path(__file__).with_name("workbook_parser.py"))
+_COMMAND = (sys.executable, "-I", str(Path(__file__).with_name("workbook_parser.py")))
 _SECONDS = 120
 
 
@@ -26,15 +26,11 @@ class Worksheet:
 def read_workbook(raw: bytes, name: str) -> list[Worksheet]:
     """Return the visible worksheets that have anything in them. Raises InputRefused."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", _PARSER], input=raw, capture_output=True, timeout=_SECONDS
-        )
+        done = subprocess.run(_COMMAND, input=raw, capture_output=True, timeout=_SECONDS)
         sheets = json.loads(done.stdout) if done.returncode == 0 else None
     except (subprocess.TimeoutExpired, ValueError):
         sheets = None
     if sheets is None:
         message = f"{name} is no workbook that can be read, is damaged, has a password, or is too large."
-        raise InputRefused(
-            "file_unreadable", message, "Open it in its program and save it again; or save it as CSV."
-        )
+        raise InputRefused("file_unreadable", message, "Open it in its program, and save it again or as CSV.")
     return [Worksheet(kinds={(row, at): kind for row, at, kind in one.pop("odd")}, **one) for one in sheets]

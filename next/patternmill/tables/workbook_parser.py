@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 
 _MEMORY, _SECONDS, _MOST_CELLS = 2 << 30, 60, 20_000_000
 _ODD = re.compile(rb"""\bhidden=|\bt=["']e["']|<(\w+:)?f[ />]""")
-#: What a cell is that is no text, by row number and position from 0.
-Kinds = dict[tuple[int, int], str]
+Place = tuple[int, int]  # a cell's row number and its position from 0
 
 
 def main() -> None:
@@ -35,30 +34,28 @@ def main() -> None:
         for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
             for row in rows[top + 1 : bottom + 1]:
                 row[left] = rows[top][left]
-        hidden, kinds = _unread(parts.get(one.name, b""))
+        hidden, errors = _unread(parts.get(one.name, b""))
+        odd: list[tuple[int, int, str]] = []
         for number, row in enumerate(rows, 1):
-            row[:] = [_text(cell, kinds, (number, at)) for at, cell in enumerate(row)]
-        odd = [[*place, kind] for place, kind in kinds.items()]
+            for at, cell in enumerate(row):
+                row[at], kind = (errors[number, at], "") if (number, at) in errors else _text(cell)
+                odd += [(number, at, kind)] if kind else []
         found = {"name": one.name, "rows": rows, "odd": odd, "hidden": hidden}
         sheets.append({**found, "has_filter": b"autoFilter" in parts.get(one.name, b"")})
     json.dump(sheets, sys.stdout)
 
 
-def _text(cell: Any, kinds: Kinds, place: tuple[int, int]) -> str:
-    """Return a cell as text, and note what it is if it is none."""
-    if place in kinds and kinds[place].startswith("the error"):
-        return kinds[place].removeprefix("the error ")
+def _text(cell: Any) -> tuple[str, str]:
+    """Return a cell as text, and what it is if it is none."""
     if isinstance(cell, str):
-        return cell
+        return cell, ""
     if isinstance(cell, float | int) and not isinstance(cell, bool):
-        kinds[place] = "a number"
-        return f"{cell:.15g}"
+        return f"{cell:.15g}", "a number"
     if isinstance(cell, datetime) and cell.time() == time():
         cell = cell.date()
     nouns = {bool: "truth value", time: "time", timedelta: "duration", date: "date", datetime: "date"}
     text = str(cell).upper() if isinstance(cell, bool) else str(cell)
-    kinds[place] = f"the {nouns.get(type(cell), 'value')} {text}"
-    return text
+    return text, f"the {nouns.get(type(cell), 'value')} {text}"
 
 
 def _parts(raw: bytes) -> dict[str, bytes]:
@@ -69,17 +66,15 @@ def _parts(raw: bytes) -> dict[str, bytes]:
         def read(name: str) -> bytes:
             return archive.read(names[name.lower()]) if name.lower() in names else b""
 
-        links = {
-            link.get("Id"): link.get("Target", "") for link in _elements(read("xl/_rels/workbook.xml.rels"))
-        }
+        relations = _elements(read("xl/_rels/workbook.xml.rels"))
+        links = {link.get("Id"): link.get("Target", "") for link in relations}
         found = {}
         for element in _elements(read("xl/workbook.xml")):
             relation = next((value for key, value in element.attrib.items() if key.endswith("}id")), None)
             if element.tag.endswith("}sheet") and relation in links:
                 target = links[relation]
-                found[element.attrib["name"]] = read(
-                    target.lstrip("/") if target[0] == "/" else f"xl/{target}"
-                )
+                path = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+                found[element.attrib["name"]] = read(path)
         return found
 
 
@@ -87,11 +82,9 @@ def _elements(part: bytes) -> Iterator[ElementTree.Element]:
     return ElementTree.fromstring(part).iter()  # noqa: S314  # within limits
 
 
-def _unread(part: bytes) -> tuple[list[int], Kinds]:
-    """Return the numbers of hidden rows, and the cells that are errors or formulas without a result."""
-    hidden: list[int] = []
-    kinds: Kinds = {}
-    number = 0
+def _unread(part: bytes) -> tuple[list[int], dict[Place, str]]:
+    """Return the numbers of hidden rows, and the errors of cells; a formula without a result is one too."""
+    hidden, errors, number = list[int](), dict[Place, str](), 0
     for _, row in ElementTree.iterparse(io.BytesIO(part)) if _ODD.search(part) else ():  # noqa: S314
         if not row.tag.endswith("}row"):
             continue
@@ -100,12 +93,10 @@ def _unread(part: bytes) -> tuple[list[int], Kinds]:
         for cell in row:
             at = _position(cell.get("r", ""), at + 1)
             inner = {child.tag.rpartition("}")[2]: child.text for child in cell}
-            if cell.get("t") == "e":
-                kinds[number, at] = f"the error {inner.get('v') or '#VALUE!'}"
-            elif "f" in inner and not inner.get("v") and cell.get("t") != "str":
-                kinds[number, at] = "the error #VALUE!"
+            if cell.get("t") == "e" or ("f" in inner and not inner.get("v") and cell.get("t") != "str"):
+                errors[number, at] = inner.get("v") or "#VALUE!"
         row.clear()
-    return hidden, kinds
+    return hidden, errors
 
 
 def _position(place: str, following: int) -> int:
