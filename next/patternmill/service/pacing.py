@@ -12,7 +12,7 @@ from patternmill.items import Stage
 _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
 #: What a request that is taken does to the rate before the first refusal; afterwards a refusal leaves this share of
 #: the rate, which is what it was after so many that are taken.
-_GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.85, 150
+_GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.9, 100
 #: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
 _BURST = 1.0
 #: So many jobs of a stage are watched closely while nothing is known of it; the others learn from them.
@@ -46,9 +46,9 @@ class Bucket:
     def refused(self, sent_at: float) -> None:
         """Cut the rate, by more the first time. A request from before the last cut causes no other."""
         if sent_at >= self._cut_at:
-            left = _LEFT if self._step else _FIRST_LEFT
-            self._cut_at, self._step = asyncio.get_running_loop().time(), self.rate * (1 - _LEFT) / _BACK
-            self.rate = max(self.rate * left, _LEAST)
+            before, left = self.rate, _LEFT if self._step else _FIRST_LEFT
+            self.rate, self._cut_at = max(before * left, _LEAST), asyncio.get_running_loop().time()
+            self._step = max(before - self.rate, _LEAST) / _BACK
 
     def hold(self, pause: float) -> None:
         """Send nothing for a pause. What could have been sent meanwhile leaves at once after it."""
