@@ -47,24 +47,24 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
     """Return the sheet with all its problems. `words` says what a word of the sheet means, by the word's key."""
     sheet = _as_written(sheet, columns)
     found = [*_misshapen(sheet, columns)]
-    misshapen = {row for row, _ in found}
-    whole = sheet.rows[~sheet.rows.index.isin(misshapen)] if misshapen else sheet.rows
+    whole = sheet.rows[~sheet.rows.index.isin([*dict(found)])] if found else sheet.rows
     numbers, sku = whole.index.tolist(), columns.title("sku")
-    skus, prompts = _stripped(whole[columns.used["sku"]]), _stripped(whole[columns.used["prompt"]])
+    skus, prompts = (list(map(str.strip, whole[columns.used[name]].tolist())) for name in NEEDED[:2])
     of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
-    for row, fault in _no_text(sheet, columns):
+    for row, fault in _no_text(sheet, columns) if sheet.kinds else ():
         (of_sku if fault.column == sku else found).append((row, fault))
     chosen = _chosen(whole, Chooser(columns, offer, words))
-    found += [(row, fault) for row, one in zip(numbers, chosen, strict=True) for fault in one.faults]
-    cells = [skus, prompts, *([one[at] for one in chosen] for at in range(3))]
-    rows = pd.DataFrame(dict(zip(ROW, cells, strict=True)), whole.index, dtype="str")
-    bad, unsellable = {row for row, _ in found}, {row for row, _ in of_sku}
-    fit = rows[~rows.index.isin(bad | unsellable)] if bad or unsellable else rows
+    ids, categories, selections, faults = zip(*chosen, strict=True) if chosen else ((), (), (), ())
+    found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
+    cells = zip(ROW, (skus, prompts, ids, categories, selections), strict=True)
+    rows = pd.DataFrame(dict(cells), whole.index, dtype="str")
+    bad, unsellable = dict(found), dict(of_sku)
+    fit = rows[~rows.index.isin([*bad, *unsellable])] if bad or unsellable else rows
+    unsold = rows[rows.index.isin(unsellable.keys() - bad.keys())]
     problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
-    notes = tuple(_notes(sheet, prompts, offer))
-    unsold = rows[rows.index.isin(unsellable - bad)]
-    return Checked(sheet, columns, fit, problems, unsold, notes, tuple(_proposals(found)))
+    notes, proposals = tuple(_notes(sheet, prompts, offer)), tuple(_proposals(found)) if found else ()
+    return Checked(sheet, columns, fit, problems, unsold, notes, proposals)
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -84,13 +84,9 @@ def _misshapen(sheet: Sheet, columns: Columns) -> Iterator[Found]:
     for row, text in zip(surplus.index.tolist(), surplus, strict=True):
         message = f"the row has more cells than the header's {len(columns.header)}: {shown(text)}"
         yield row, Fault(None, "surplus_cells", message, "put text that holds the separator within quotes")
-    for at in sorted(columns.used[name] for name in NEEDED):
-        cells = sheet.rows[at]
-        yield from ((row, missing_cell(columns.header[at])) for row in cells.index[cells.isna()].tolist())
-
-
-def _stripped(texts: pd.Series) -> list[str]:
-    return [text.strip() for text in texts.to_numpy(dtype=object)]
+    for at in sorted(map(columns.used.__getitem__, NEEDED)):
+        for row in sheet.rows.index[sheet.rows[at].isna()].tolist():
+            yield row, missing_cell(columns.header[at])
 
 
 def _text_faults(name: str, numbers: Sequence[int], texts: Sequence[str], column: str) -> Iterator[Found]:
@@ -102,7 +98,7 @@ def _text_faults(name: str, numbers: Sequence[int], texts: Sequence[str], column
 
 
 def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Iterator[Found]:
-    keys = [sku_key(sku) for sku in skus]
+    keys = list(map(sku_key, skus))
     rows_of: dict[str, list[int]] = {}
     for row, name in zip(numbers, keys, strict=True) if len(set(keys)) < len(keys) else ():
         rows_of.setdefault(name, []).append(row)
@@ -116,7 +112,7 @@ def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Itera
 
 def _no_text(sheet: Sheet, columns: Columns) -> Iterator[Found]:
     """Yield the cells of a workbook that are no text. A number is one, but not as a sku: of `00012` it keeps 12."""
-    there = set(sheet.rows.index) if sheet.kinds else set()
+    there = set(sheet.rows.index)
     for (row, at), kind in sheet.kinds.items():
         is_fine = kind == "a number" and at != columns.used["sku"]
         if row in there and at in columns.used.values() and not is_fine:
@@ -163,15 +159,16 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     if sheet.layout != "CSV, commas, UTF-8":
         yield f"Read as {sheet.layout}."
     yield from sheet.notes
-    odd = (text for text in prompts if "<" in text or "&" in text)
-    if marked := sum(bool(_MARKUP.search(text)) for text in odd):
+    together = "\n".join(prompts)
+    if ("<" in together or "&" in together) and (marked := sum(map(bool, map(_MARKUP.search, prompts)))):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."
     yield from offer.notes
 
 
 def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
     """Yield the report of a check: notes, each problem, and the count of rows."""
-    yield from (f"Note: {note}" for note in checked.notes)
+    for note in checked.notes:
+        yield f"Note: {note}"
     for row, sku, column, code, message, remedy, _ in checked.problems.head(most).to_numpy().tolist():
         place = ", ".join(UNSAFE.sub("?", part)[:60] for part in (sku, column) if part).replace("\n", " ")
         yield f"  row {row} ({place}): {message}; {remedy} [{code}]"

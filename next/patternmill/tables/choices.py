@@ -50,15 +50,17 @@ class Chooser:
         category = self._category(text)
         if isinstance(category, Fault):
             return Chosen(text, text, "{}", (category,))
-        written = self._written(cells[1:], category)
-        found = [one if isinstance(one, Fault) else self._match(one, category) for one in written]
-        faults = [one for one in found if isinstance(one, Fault)]
         selections: dict[str, str] = {}
-        for choice in (one for one in found if isinstance(one, _Choice)):
-            if choice.option in selections:
+        faults: list[Fault] = []
+        for one in self._written(cells[1:], category):
+            choice = one if isinstance(one, Fault) else self._match(one, category)
+            if isinstance(choice, Fault):
+                faults.append(choice)
+            elif choice.option in selections:
                 twice = f"option {shown(choice.option)} is chosen twice"
                 faults.append(Fault(choice.column, "duplicate_option", twice, "keep one of them"))
-            selections[choice.option] = choice.value
+            else:
+                selections[choice.option] = choice.value
         if category and not faults:
             faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
             faults = faults or [*self._left_out(category, selections)]

@@ -34,7 +34,7 @@ class Columns:
 
 def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Columns:
     """Return what each column of a sheet is. Raises InputRefused where one is missing, double or contradictory."""
-    meanings = [mapping.meaning(cell) for cell in header]
+    meanings = list(map(mapping.meaning, header))
     results = _results(meanings)
     ours = set(results.values())
     meanings = ["" if at in ours else f"{OPTION}\0{at}" if meaning == OPTION else meaning

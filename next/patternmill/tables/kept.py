@@ -10,10 +10,12 @@ from patternmill.tables.checks import PROBLEM, ROW, Checked
 from patternmill.tables.columns import Columns
 from patternmill.tables.sheet import SURPLUS, Sheet
 
+_dumps = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def header_of(checked: Checked) -> str:
     """Return the header that the rows of a sheet are kept under: a JSON array."""
-    return json.dumps([checked.columns.header[at] for at in checked.columns.carried], ensure_ascii=False)
+    return _dumps(list(map(checked.columns.header.__getitem__, checked.columns.carried)))
 
 
 def kept_cells(checked: Checked) -> dict[int, str]:
@@ -21,13 +23,12 @@ def kept_cells(checked: Checked) -> dict[int, str]:
 
     A cell that the row lacks is null; what it has beyond its header is a last element of its own.
     """
-    frame = checked.sheet.rows
-    columns = [frame[at].to_numpy(dtype=object) for at in [*checked.columns.carried, SURPLUS]]
-    kept = {}
-    for number, *cells, beyond in zip(frame.index.tolist(), *columns, strict=True):
-        texts = [cell if isinstance(cell, str) else None for cell in cells]
-        kept[number] = json.dumps(texts + ([beyond] if isinstance(beyond, str) else []), ensure_ascii=False)
-    return kept
+    frame = checked.sheet.rows[[*checked.columns.carried, SURPLUS]]
+    cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    for texts in cells:
+        if texts[-1] is None:
+            texts.pop()
+    return dict(zip(frame.index.tolist(), map(_dumps, cells), strict=True))
 
 
 def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFrame]:
@@ -67,8 +68,10 @@ def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:
 
 
 def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFrame:
-    found = ((number, row) for number, row in zip(numbers, rows, strict=True) if row.content)
-    contents = [(number, row.sku, json.loads(row.content)) for number, row in found]
-    lines = [(sku, content["prompt"], content["category_id"], content["category"],
-              json.dumps(content["selections"], ensure_ascii=False)) for _, sku, content in contents]  # fmt: skip
-    return pd.DataFrame(lines, [number for number, _, _ in contents], list(ROW), dtype="str")
+    lines: dict[int, tuple[str, ...]] = {}
+    for number, row in zip(numbers, rows, strict=True):
+        if row.content:
+            said = json.loads(row.content)
+            ours = _dumps(said["selections"])
+            lines[number] = (row.sku, said["prompt"], said["category_id"], said["category"], ours)
+    return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")

@@ -4,10 +4,9 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -26,8 +25,7 @@ _NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What became of a row; the names are those of the columns."""
 
     status: str = Status.NOT_STARTED
@@ -44,10 +42,9 @@ def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str
     titles = [header[at] for at in carried]
     if (beyond := checked.sheet.rows[SURPLUS]).notna().any():
         rows, titles = rows.assign(beyond=beyond.fillna("")), [*titles, BEYOND]
-    refused = _refusals(checked.problems)
+    refused = _refusals(checked.problems) if len(checked.problems) else {}
     became = [results.get(row) or refused.get(row) or Result() for row in rows.index.tolist()]
-    columns = {name: [getattr(one, name) for one in became] for name in RESULTS[:-1]}
-    added = pd.DataFrame(columns, rows.index, dtype="str").assign(run=run_id)
+    added = pd.DataFrame(became, rows.index, list(RESULTS[:-1]), dtype="str").assign(run=run_id)
     # By position: a sheet may have several columns of one name.
     return pd.concat([rows, added], axis=1).set_axis([*titles, *RESULTS], axis=1)
 
@@ -68,7 +65,7 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
     for name, content in _files(frame, checked, frame[status.isin(_NEEDS_A_PERSON)]):
         write_whole(out / name, content)
         digests[name] = hashlib.sha256(content).hexdigest()
-    counts = {str(name): int(count) for name, count in status.value_counts().items()}
+    counts = status.value_counts().to_dict()
     whole = {"schema": 1, **manifest, "rows": len(frame), "counts": counts, "files": digests}
     write_whole(out / "manifest.json", json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
 
