@@ -8,14 +8,13 @@ import pandas as pd
 from patternmill.states import CatalogRow
 from patternmill.tables.checks import PROBLEM, ROW, Checked
 from patternmill.tables.columns import Columns
+from patternmill.tables.results import dumps
 from patternmill.tables.sheet import SURPLUS, Sheet
-
-_dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def header_of(checked: Checked) -> str:
     """Return the header that the rows of a sheet are kept under: a JSON array."""
-    return _dumps(list(map(checked.columns.header.__getitem__, checked.columns.carried)))
+    return dumps(list(map(checked.columns.header.__getitem__, checked.columns.carried)))
 
 
 def kept_cells(checked: Checked) -> dict[int, str]:
@@ -28,7 +27,7 @@ def kept_cells(checked: Checked) -> dict[int, str]:
     for texts in cells:
         if texts[-1] is None:
             texts.pop()
-    return dict(zip(frame.index.tolist(), map(_dumps, cells), strict=True))
+    return dict(zip(frame.index.tolist(), map(dumps, cells), strict=True))
 
 
 def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFrame]:
@@ -72,6 +71,6 @@ def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFram
     for number, row in zip(numbers, rows, strict=True):
         if row.content:
             said = json.loads(row.content)
-            ours = _dumps(said["selections"])
+            ours = dumps(said["selections"])
             lines[number] = (row.sku, said["prompt"], said["category_id"], said["category"], ours)
     return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")

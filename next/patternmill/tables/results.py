@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
+#: JSON as people read it; an encoder that is made once takes a third of the time.
+dumps = json.JSONEncoder(ensure_ascii=False).encode
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
 
 
@@ -86,7 +88,7 @@ def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
         names.append(name if name and name not in names else f"{name or 'column'} ({at})")
     columns = (frame.iloc[:, at].to_numpy(dtype=object) for at in range(len(names)))
     for cells in zip(*columns, strict=True):
-        yield json.dumps(dict(zip(names, cells, strict=True)), ensure_ascii=False) + "\n"
+        yield dumps(dict(zip(names, cells, strict=True))) + "\n"
 
 
 def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
@@ -101,7 +103,7 @@ def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
 def _product(row: CatalogRow) -> list[str]:
     """Return the product that a row has. What it was made of is known only where the row wants no other."""
     content = json.loads(row.content) if row.content and row.wants == row.has else {}
-    selections = json.dumps(content["selections"], ensure_ascii=False) if content else ""
+    selections = dumps(content["selections"]) if content else ""
     made_of = (content.get("prompt", ""), content.get("category", ""), selections)
     return [row.sku, row.has_product_id, row.has_pattern_id, *made_of]
 
