@@ -61,20 +61,18 @@ def shared_process(folder: Path, launch: Callable[[int], Launch], port: int = 0)
     Raises OSError where it cannot be started, and PatternmillError for a port that is taken.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    child = None
     with _opened(folder / "users.lock") as users:
         with _opened(folder / "start.lock") as start, _opened(folder / "alive.lock") as alive:
             fcntl.flock(start, fcntl.LOCK_EX)
             if not _waited(lambda: _locked(users, fcntl.LOCK_SH), 2 * _ENDING):
                 raise TimeoutError(f"the earlier process of {folder} does not end")
-            if _locked(alive, fcntl.LOCK_EX):
-                child = _start(folder, launch, port, alive)
+            child = _start(folder, launch, port, alive) if _locked(alive, fcntl.LOCK_EX) else None
         shared = Shared(folder, int((folder / "port").read_text()))
         try:
             yield shared
         finally:
             is_last = _locked(users, fcntl.LOCK_EX)
-            os.close(users)
+            fcntl.flock(users, fcntl.LOCK_UN)
             if is_last:
                 _waited(lambda: not shared.is_alive(), _ENDING)
             if child and child.poll() is None:
@@ -134,8 +132,7 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _locked(descriptor: int, kind: int) -> bool:

@@ -1,6 +1,7 @@
 """A real Prefect server for the session, and deployments of flows that need no service."""
 
 import asyncio
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,14 @@ async def {function}(file: str, catalog: str = "spring", environment: str | None
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a Prefect server: it takes seconds, and Prefect leaves sockets open."""
+    for item in items:
+        if {"server", "project"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A real Prefect server, which Prefect in this process uses."""
@@ -31,18 +40,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert server.answers, said
         yield server
         runner.run(using.__aexit__(None, None, None))
+    gc.collect()  # sockets that Prefect's client and worker leave open: here, where the warning is expected
 
 
 @pytest.fixture
-def deployed(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the deployments of prefect.yaml, whose flows do what their file says: see tests/played.py."""
-    return make_deployed(tmp_path / "project", monkeypatch)
-
-
-def make_deployed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from tasks import deployments
 
-    here = Path(__file__).parent
+    root, here = tmp_path / "project", Path(__file__).parent
     for name in ("bulk-import", "catalog-refresh", "retry-failed"):
         function = name.replace("-", "_")
         path = root / "flows" / f"{function}.py"
@@ -53,3 +59,9 @@ def make_deployed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(deployments, "_ROOT", root)
     monkeypatch.chdir(root)
     return root
+
+
+@pytest.fixture
+def deployed(project: Path, server: Server) -> Path:
+    """Such a folder, with the session's Prefect server in use."""
+    return project

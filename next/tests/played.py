@@ -28,7 +28,9 @@ async def played(file: str, catalog: str, environment: str | None) -> State[Any]
         Path("drained").touch()
         return Cancelled(message="Drained.")
     if verb == "ask":
-        question = Question(catalog, str(environment), "12 items to make", digest, Agreement(max_items=12, change=1))
+        question = Question(
+            catalog, str(environment), "12 items to make", digest, Agreement(max_items=12, change=1)
+        )
         if await plan_waits(question):
             return Cancelled(name="SkippedOverlap", message="The same plan waits.")
         agreed = await ask(question)

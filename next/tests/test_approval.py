@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.objects import FlowRun
 
@@ -14,11 +13,6 @@ from patternmill.request import Agreement, Question
 from tasks.approval import ask
 from tasks.deployments import POOL, register_deployments
 from tasks.server import Server
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 
 
 async def begun(digest: str, catalog: str) -> UUID:
@@ -70,7 +64,9 @@ def test_a_plan_is_shown_with_a_form_and_the_same_run_goes_on_with_the_answer(de
         assert shown["text"] == "12 items to make"
         fields = shown["schema"]["properties"]
         assert fields["max_items"]["default"] == 12
-        assert all(fields[name]["description"] for name in ("max_items", "budget", "change", "retire", "rename"))
+        assert all(
+            fields[name]["description"] for name in ("max_items", "budget", "change", "retire", "rename")
+        )
         assert await resume(run, {"max_items": -1}) == "REJECT"
         assert await resume(run, {"max_items": 10, "budget": "a lot"}) == "REJECT"
         assert await resume(run, {"max_items": 10, "budget": "500.00", "retire": 3}) == "ACCEPT"
@@ -103,7 +99,11 @@ def test_a_firing_whose_plan_waits_is_skipped_and_a_newer_plan_ends_the_question
         again = await begun("one", "newest")
         assert (await state(first), await state(again)) == ("Suspended", "SkippedOverlap")
         newer = await begun("two", "newest")
-        assert (await state(first), await state(newer), await state(other)) == ("Cancelled", "Suspended", "Suspended")
+        assert (await state(first), await state(newer), await state(other)) == (
+            "Cancelled",
+            "Suspended",
+            "Suspended",
+        )
 
     asyncio.run(asked())
 
@@ -132,5 +132,5 @@ def test_a_run_of_no_deployment_cannot_ask(server: Server) -> None:
     async def asks() -> Agreement | None:
         return await ask(question)
 
-    assert asyncio.run(asks()) is None  # type: ignore[arg-type]
+    assert asyncio.run(asks()) is None
     assert asyncio.run(ask(question)) is None

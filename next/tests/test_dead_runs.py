@@ -4,19 +4,14 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 
 from tasks.dead_runs import catalog_tag, end_dead_runs
 from tasks.server import Server
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 
 _HANGS = """
 import asyncio, sys
@@ -87,8 +82,10 @@ def test_a_run_that_was_taken_for_dead_ends_as_it_ends(server: Server) -> None:
         context = FlowRunContext.get()
         assert context and context.flow_run
         async with get_client() as client:
-            await client.set_flow_run_state(context.flow_run.id, Crashed(message="Taken for dead."), force=True)
+            await client.set_flow_run_state(
+                context.flow_run.id, Crashed(message="Taken for dead."), force=True
+            )
         return "done"
 
-    state = asyncio.run(late(return_state=True))  # type: ignore[arg-type]
+    state: Any = asyncio.run(late(return_state=True))  # type: ignore[arg-type]
     assert state.is_completed()

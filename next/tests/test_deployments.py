@@ -15,11 +15,6 @@ from cli.worker import DrainingWorker
 from patternmill.errors import PatternmillError
 from tasks.deployments import POOL, register_deployments, schedule_refresh
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 async def read(name: str) -> DeploymentResponse:
     async with get_client() as client:

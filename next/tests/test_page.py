@@ -33,8 +33,6 @@ class Made:
     made: int = 1
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_progress_and_summary_are_artifacts_of_the_run(server: Server) -> None:
     from prefect import flow, get_client
     from prefect.client.schemas.filters import ArtifactFilter
@@ -50,7 +48,7 @@ def test_progress_and_summary_are_artifacts_of_the_run(server: Server) -> None:
         await show_end(End(summary.outcome, "3 made, 1 refused", summary, failures))
 
     async def artifacts() -> dict[str, object]:
-        state = await making(return_state=True)  # type: ignore[misc]
+        state = await making(return_state=True)
         of_run = {"flow_run_id": {"any_": [state.state_details.flow_run_id]}}
         async with get_client() as client:
             found = await client.read_artifacts(artifact_filter=ArtifactFilter.model_validate(of_run))
