@@ -123,7 +123,7 @@ class Double:
             and isinstance(honest.body, dict)
             and honest.body.get("status") == "failed"
         ):
-            self.note("told", job=honest.body["jobId"])
+            self.note("told", job=honest.body["jobId"].removesuffix("-again"))
         return reply
 
     async def _pass(self, least: float, most: float) -> None:

@@ -119,7 +119,8 @@ def mixed_weather(chance: random.Random, dialect: str, now: float) -> Weather:
 
 
 def _spell(chance: random.Random, now: float) -> Spell:
-    begins = now + chance.choice([0.0, chance.uniform(0, 300)])
-    kind, lasts = chance.choice(SPELLS), chance.choice([8.0, 60.0, 300.0, 1500.0])
+    begins, kind = now + chance.choice([0.0, chance.uniform(0, 300)]), chance.choice(SPELLS)
+    # For a minute at most: what a service says to several runs, one after the other, is true.
+    lasts = chance.choice([8.0, 60.0] if kind == "read_failed" else [8.0, 60.0, 300.0, 1500.0])
     every = kind in ("away", "jobs_fail", "read_failed", "no_more")
     return Spell(kind, begins, begins + lasts, 1.0 if every else chance.choice([0.05, 0.3, 1.0]))

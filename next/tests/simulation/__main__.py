@@ -1,0 +1,87 @@
+"""Play seeds, and say what was wrong: see the package."""
+
+import argparse
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from multiprocessing import Pool
+from pathlib import Path
+
+from tests.simulation.bugs import BUGS
+from tests.simulation.play import play
+
+AT_ONCE, A_DAY, FIRST_SEED = 8, 86_400.0, 1000
+#: What is counted over all seeds; replay a seed with one of the last three by its number.
+COUNTED = ("lives", "deaths", "purchases", "faults", "twice", "lost", "wrong_advice", "otherwise_wrong")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.simulation")
+    parser.add_argument("what", nargs="+", help="seeds; with --days, a file")
+    parser.add_argument("--days", type=float)
+    parser.add_argument("--bug", choices=sorted(BUGS))
+    options = parser.parse_args()
+    logging.disable()
+    if options.bug:
+        BUGS[options.bug]()
+    return soak(options.days, Path(options.what[0])) if options.days else replay([*map(int, options.what)])
+
+
+def replay(seeds: list[int]) -> int:
+    """Play seeds one by one, and tell their stories."""
+    wrong = 0
+    for seed in seeds:
+        story = play(seed)
+        wrong += bool(story.wrong)
+        counts = ", ".join(f"{count} {name}" for name, count in story.counts.items())
+        print(
+            f"seed {seed}, {story.double.weather.dialect}: {story.seconds / 3600:.1f} hours of runs, {counts}"
+        )
+        print(*story.outcomes, *(f"WRONG {one}" for one in story.wrong[:20]), sep="\n  ", flush=True)
+    return wrong
+
+
+def soak(days: float, file: Path) -> int:
+    """Play seeds in two processes until their runs last so many virtual days together; those in the file count."""
+    total, seconds, seeds = Counter[str](), 0.0, 0
+    for line in _played(file):
+        total.update({name: line[name] for name in COUNTED})
+        seconds, seeds = seconds + line["seconds"], seeds + 1
+        if seconds >= days * A_DAY:
+            break
+    said = ", ".join(f"{total[name]} {name.replace('_', ' ')}" for name in COUNTED)
+    print(f"{seconds / A_DAY:.1f} virtual days of runs in {seeds} seeds: {said}")
+    return sum(total[name] for name in COUNTED[-4:])
+
+
+def _played(file: Path) -> Iterator[dict[str, float]]:
+    """Yield the lines of the file, then a new one for each further seed."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    yield from lines
+    seeds = iter(sorted(set(range(FIRST_SEED, 100_000)) - {line["seed"] for line in lines}))
+    with Pool(2) as pool, file.open("a") as kept:
+        while True:
+            for line in pool.imap_unordered(_one_seed, list(islice(seeds, AT_ONCE))):
+                print(json.dumps(line), file=kept, flush=True)
+                yield line
+
+
+def _one_seed(seed: int) -> dict[str, float]:
+    """Play a seed, and return its counts; an exception counts as well."""
+    try:
+        story = play(seed)
+    except Exception as error:
+        print(f"seed {seed}: {error!r}", file=sys.stderr, flush=True)
+        return {"seed": seed, "seconds": 0, **dict.fromkeys(COUNTED, 0), "otherwise_wrong": 1}
+    counts = {name: story.counts[name] for name in COUNTED}
+    counts["otherwise_wrong"] = len(story.wrong) - sum(
+        counts[name] for name in ("twice", "lost", "wrong_advice")
+    )
+    return {"seed": seed, "seconds": story.seconds, **counts}
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 100))
