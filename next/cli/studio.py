@@ -5,7 +5,8 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
@@ -20,7 +21,7 @@ _READY, _KEY = "ready.json", "api-key"
 def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[str]:
     """Have settings name the embedded studio meanwhile; yields its address. Pace and port count where it is started."""
     folder = (home / "studio").resolve()
-    with shared_process(folder, _launch(folder, pace), port) as shared:
+    with shared_process(folder, partial(_launch, folder, pace), port) as shared:
         address = _address(shared)
         key = (folder / _KEY).read_text().strip()
         settings = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO}
@@ -43,16 +44,13 @@ def is_meant(settings: Settings) -> bool:
         asyncio.run(database.close())
 
 
-def _launch(folder: Path, pace: str) -> Callable[[int], Launch]:
-    def launch(port: int) -> Launch:
-        (folder / _READY).unlink(missing_ok=True)
-        key = folder / _KEY
-        key.touch(0o600)
-        key.write_text(f"studio_{secrets.token_urlsafe(24)}\n")  # a new one each time
-        files = ["--home", str(folder), "--key-file", str(key), "--ready-file", str(folder / _READY)]
-        return Launch(["studio", "--fd", "0", *files, "--pace", pace, "--environment", STUDIO], {})
-
-    return launch
+def _launch(folder: Path, pace: str, port: int) -> Launch:
+    (folder / _READY).unlink(missing_ok=True)
+    key = folder / _KEY
+    key.touch(0o600)
+    key.write_text(f"studio_{secrets.token_urlsafe(24)}\n")  # a new one each time
+    files = ["--home", str(folder), "--key-file", str(key), "--ready-file", str(folder / _READY)]
+    return ["studio", "--fd", "0", *files, "--pace", pace, "--environment", STUDIO], {}
 
 
 def _address(shared: Shared) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from patternmill.items import Row, likeness_of
 from patternmill.text import key, normal
 
 #: Up to so many changes never need a person.
@@ -48,15 +49,6 @@ class Known(NamedTuple):
     product_id: str
 
 
-class Wanted(NamedTuple):
-    """A row of the sheet that is fit to be made. `is_new`: its product would be bought."""
-
-    number: int
-    product: str
-    likeness: str
-    is_new: bool
-
-
 @dataclass(frozen=True)
 class Changes:
     """Keys of rows by what happens to them; all others are unchanged."""
@@ -75,52 +67,53 @@ class Changes:
 
 def compare(
     known: Iterable[Known],
-    wanted: Mapping[str, Wanted],
+    wanted: Mapping[str, Row],
     refused: Collection[str],
     unsold: Collection[str],
     retired_elsewhere: Mapping[str, str],
-    content_of: Callable[[int], str],
+    is_bought: Callable[[Row], bool],
+    content_of: Callable[[Row], str],
 ) -> Changes:
-    """Compare a catalog with a sheet, both by folded sku.
+    """Compare a catalog with the rows of a sheet, both by folded sku.
 
     `refused`: the keys of refused rows. `unsold`: the likenesses of rows that are refused for their sku alone: a gone
     sku of that likeness may be theirs. `retired_elsewhere`: skus of retired products by likeness, which no row names.
-    `content_of`: what tells the content of a row of the sheet by its number.
     """
     all_known = {row.key: row for row in known}
     living = {name: row for name, row in all_known.items() if row.retired is None}
-    named = {name for name in living if name in wanted or name in refused}
-    changed = {name for name in named if name in wanted and living[name].wants != wanted[name].product}
-    changed = {name for name in changed if living[name].wants or living[name].product_id}
+    changed = [
+        name for name, row in living.items()
+        if name in wanted and row.wants != wanted[name].product.id and (row.wants or row.product_id)
+    ]  # fmt: skip
     gone = {
         name for name, row in living.items()
-        if name not in named and not name.startswith("#") and row.likeness not in unsold
+        if not (name in wanted or name in refused or name.startswith("#") or row.likeness in unsold)
     }  # fmt: skip
-    added = {name for name in wanted if name not in living}
-    left = defaultdict(list)
+    added = wanted.keys() - living.keys()
+    left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
         if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
             left[row.likeness].append(row.sku)
-    for likeness, sku in retired_elsewhere.items():
-        left[likeness].append(sku)
-    renamed = {}
-    for name in sorted(added, key=lambda name: wanted[name].number):
-        row_wanted = wanted[name]
-        if row_wanted.is_new and left[row_wanted.likeness]:
-            renamed[row_wanted.number] = left[row_wanted.likeness].pop(0)
+    recategorized = (name for name in changed if _is_recategorized(living[name].content, content_of(wanted[name])))
     return Changes(
         total=len(living),
         added=frozenset(added),
         changed=frozenset(changed),
         replaced=frozenset(name for name in changed if living[name].product_id),
-        recategorized=frozenset(
-            name
-            for name in changed
-            if _is_recategorized(living[name].content, content_of(wanted[name].number))
-        ),
+        recategorized=frozenset(recategorized),
         gone=frozenset(gone),
-        renamed=renamed,
+        renamed=_renamed([wanted[name] for name in added], left, is_bought) if left else {},
     )
+
+
+def _renamed(added: Iterable[Row], left: Mapping[str, list[str]], is_bought: Callable[[Row], bool]) -> dict[int, str]:
+    """Return the sku that each new row probably had, by the row's number; each product was renamed once at most."""
+    found = {}
+    for row in sorted(added, key=lambda row: row.number):
+        skus = left.get(likeness_of(row.product)) if is_bought(row) else None
+        if skus:
+            found[row.number] = skus.pop(0)
+    return found
 
 
 def _is_recategorized(before: str, after: str) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from patternmill.engine import Engine
 from patternmill.errors import Halted, PatternmillError
-from patternmill.items import Item
-from patternmill.plan import BOUGHT, Action, Plan, Row, Step
+from patternmill.items import Item, Row
+from patternmill.plan import BOUGHT, Action, Plan, Step
 from patternmill.request import Agreement, Question
 from patternmill.states import Attempt, Outcome, State
 

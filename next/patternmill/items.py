@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid5
 
 from patternmill.text import key, normal, sku_key
 
 _NAMESPACE = UUID("6f1c2e0a-8a52-5d0e-9a55-7b1f6f0f5c11")
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 class Stage(StrEnum):
@@ -26,23 +26,16 @@ class Stage(StrEnum):
     CHECKOUT = "checkout"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to buy. `content` decides its identity; `fields` are what the request says of it."""
+    """One thing to buy. Its content decides `id`; `fields` are what the request says of it."""
 
+    id: str
     environment: str
     stage: Stage
-    content: Mapping[str, Any]
     label: str = field(compare=False)
     fields: Mapping[str, Any] = field(compare=False)
     parent: "Item | None" = field(default=None, compare=False)
-
-    @cached_property
-    def id(self) -> str:
-        identity = json.dumps(
-            [self.environment, self.stage, self.content], ensure_ascii=False, sort_keys=True
-        )
-        return str(uuid5(_NAMESPACE, identity))
 
     def request_id(self, number: int) -> str:
         """Return the request ID of the item's attempt with this number; the same in each process, for ever."""
@@ -56,9 +49,13 @@ class Item:
         )
 
 
+def _identity(environment: str, stage: Stage, content: Mapping[str, Any]) -> str:
+    return str(uuid5(_NAMESPACE, _encode([environment, stage, content])))
+
+
 def reference_item(environment: str, sha256: str, name: str) -> Item:
     """Return a reference image by the SHA-256 of its bytes, in lower-case hexadecimal digits."""
-    return Item(environment, Stage.REFERENCE, {"sha256": sha256}, name, {})
+    return Item(_identity(environment, Stage.REFERENCE, {"sha256": sha256}), environment, Stage.REFERENCE, name, {})
 
 
 def pattern_item(
@@ -69,34 +66,50 @@ def pattern_item(
     content |= {"model": model} if model else {}
     content |= {"reference": reference.id} if reference else {}
     content |= {"take": take} if take > 1 else {}
-    return Item(environment, Stage.PATTERN, content, prompt[:60], {"prompt": prompt}, reference)
+    item_id = _identity(environment, Stage.PATTERN, content)
+    return Item(item_id, environment, Stage.PATTERN, prompt[:60], {"prompt": prompt}, reference)
 
 
 def refinement_item(parent: Item, operation: str, parameters: Mapping[str, str]) -> Item:
     """Return a refinement of a pattern or of another refinement."""
     content = {"parent": parent.id, "operation": operation, "parameters": dict(parameters)}
-    return Item(
-        parent.environment,
-        Stage.REFINEMENT,
-        content,
-        f"{operation}: {parent.label}",
-        dict(parameters),
-        parent,
-    )
+    item_id = _identity(parent.environment, Stage.REFINEMENT, content)
+    label = f"{operation}: {parent.label}"
+    return Item(item_id, parent.environment, Stage.REFINEMENT, label, dict(parameters), parent)
 
 
-def product_item(parent: Item, sku: str, category_id: str, selections: Mapping[str, str]) -> Item:
-    """Return the product of a row. Other spellings of the same choice are the same product."""
-    chosen = sorted([key(name), key(value)] for name, value in selections.items())
-    content = {"sku": sku_key(sku), "parent": parent.id, "category": category_id, "selections": chosen}
-    fields = {"categoryId": category_id, "selections": dict(selections)}
-    return Item(parent.environment, Stage.PRODUCT, content, sku, fields, parent)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A category with selections, which many products share."""
+
+    category_id: str
+    #: The keys of the options and values, in order.
+    chosen: tuple[tuple[str, str], ...]
+    fields: Mapping[str, Any]
+
+
+def choice_of(category_id: str, selections: Mapping[str, str]) -> Choice:
+    """Return a choice. Other spellings of the same one make the same product."""
+    chosen = sorted((key(name), key(value)) for name, value in selections.items())
+    return Choice(category_id, tuple(chosen), {"categoryId": category_id, "selections": dict(selections)})
+
+
+def product_item(parent: Item, sku: str, choice: Choice) -> Item:
+    """Return the product of a row."""
+    content = {"sku": sku_key(sku), **_content(parent, choice)}
+    item_id = _identity(parent.environment, Stage.PRODUCT, content)
+    return Item(item_id, parent.environment, Stage.PRODUCT, sku, choice.fields, parent)
 
 
 def likeness_of(product: Item) -> str:
     """Return what products share that differ in their sku alone."""
-    choice = {name: value for name, value in product.content.items() if name != "sku"}
-    return str(uuid5(_NAMESPACE, json.dumps(choice, ensure_ascii=False, sort_keys=True)))
+    assert product.parent
+    content = _content(product.parent, choice_of(product.fields["categoryId"], product.fields["selections"]))
+    return str(uuid5(_NAMESPACE, _encode(content)))
+
+
+def _content(parent: Item, choice: Choice) -> dict[str, Any]:
+    return {"parent": parent.id, "category": choice.category_id, "selections": choice.chosen}
 
 
 def checkout_item(environment: str, name: str, lines: Iterable[tuple[str, int]]) -> Item:
@@ -104,4 +117,23 @@ def checkout_item(environment: str, name: str, lines: Iterable[tuple[str, int]])
     ordered = sorted(lines)
     fields = {"lines": [{"productId": product, "quantity": quantity} for product, quantity in ordered]}
     content = {"name": name, "lines": [list(line) for line in ordered]}
-    return Item(environment, Stage.CHECKOUT, content, name, fields)
+    return Item(_identity(environment, Stage.CHECKOUT, content), environment, Stage.CHECKOUT, name, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row that is fit to be made, by its number in the sheet."""
+
+    number: int
+    sku: str
+    product: Item
+
+    @property
+    def chain(self) -> list[Item]:
+        """Return what has to exist for the row, the first first; the last is its product."""
+        chain: list[Item] = []
+        item = self.product.parent
+        while item:
+            chain.insert(0, item)
+            item = item.parent
+        return [*chain, self.product]

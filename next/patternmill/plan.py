@@ -7,27 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 
 from patternmill.changes import Changes
-from patternmill.items import Item, Stage
+from patternmill.items import Item, Row, Stage
 from patternmill.states import Attempt, State
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row that is fit to be made, by its number in the sheet."""
-
-    number: int
-    sku: str
-    product: Item
-
-    @property
-    def chain(self) -> list[Item]:
-        """Return what has to exist for the row, the first first; the last is its product."""
-        chain: list[Item] = []
-        item = self.product.parent
-        while item:
-            chain.insert(0, item)
-            item = item.parent
-        return [*chain, self.product]
 
 
 class Action(StrEnum):

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill import items
-from patternmill.changes import Changes, RowLimit, Wanted, compare
+from patternmill.changes import Changes, RowLimit, compare
 from patternmill.engine import Engine
 from patternmill.errors import Halted, PatternmillError
 from patternmill.fanout import Fanout, Maker
 from patternmill.halt import Admission, Halt
-from patternmill.items import Stage
+from patternmill.items import Row, Stage
 from patternmill.ledger import catalogs
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
@@ -28,7 +28,7 @@ from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment, last_attempts
 from patternmill.mark import write_marks
 from patternmill.offer import read_offer
-from patternmill.plan import Plan, Row, affordable, make_plan
+from patternmill.plan import Plan, affordable, make_plan
 from patternmill.records import content_of, records
 from patternmill.request import Request
 from patternmill.service.client import Client
@@ -123,7 +123,6 @@ async def check_sheet(run: Run) -> "Checked":
     from patternmill.tables.checks import check_rows
     from patternmill.tables.columns import read_columns
     from patternmill.tables.mapping import read_mapping
-    from patternmill.tables.results import restored
     from patternmill.tables.sheet import read_sheet
 
     if run.request.file is None:
@@ -131,8 +130,7 @@ async def check_sheet(run: Run) -> "Checked":
     mapping = read_mapping(run.request.file, run.request.mapping)
     sheet = read_sheet(run.request.file, mapping)
     columns = read_columns(sheet.header, sheet.name, mapping)
-    if columns.run is not None:
-        sheet, run.is_part = replace(sheet, rows=sheet.rows.apply(restored)), True
+    run.is_part = columns.run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
     words = {
         mapping.words.get(key(word), word.strip())
@@ -203,9 +201,8 @@ def plan_run(run: Run, checked: "Checked") -> Plan:
     """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
     settings, request = run.settings, run.request
     rows = list(_rows(settings.service, checked.rows))
-    wanted = {item.id for row in rows for item in row.chain}
     prices = {stage: settings.price(stage) for stage in Stage}
-    last = last_attempts(run.database, wanted)
+    last = last_attempts(run.database, settings.service, {item.id for row in rows for item in row.chain})
     plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
     return (
         plan
@@ -241,31 +238,30 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
 
 def _rows(environment: str, cells: Any) -> Iterator[Row]:
     patterns: dict[str, items.Item] = {}
+    choices: dict[tuple[str, str], items.Choice] = {}
     columns = (cells[name] for name in ("sku", "prompt", "category_id", "selections"))
-    chosen: dict[str, dict[str, str]] = {}
     for number, sku, prompt, category, selections in zip(cells.index, *columns, strict=True):
         if prompt not in patterns:
             patterns[prompt] = items.pattern_item(environment, prompt)
-        if selections not in chosen:
-            chosen[selections] = json.loads(selections)
-        yield Row(number, sku, items.product_item(patterns[prompt], sku, category, chosen[selections]))
+        if (category, selections) not in choices:
+            choices[category, selections] = items.choice_of(category, json.loads(selections))
+        yield Row(number, sku, items.product_item(patterns[prompt], sku, choices[category, selections]))
 
 
 def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
     """Return what the sheet has otherwise than its catalog."""
     environment, database = run.settings.service, run.database
-    known = catalogs.known_rows(database, environment, run.catalog)
-    wanted = {
-        sku_key(row.sku): Wanted(
-            row.number, row.product.id, items.likeness_of(row.product), plan.is_bought(row.product)
-        )
-        for row in plan.rows
-    }
-    new = {row.likeness for row in wanted.values() if row.is_new}
-    retired = catalogs.retired_skus(database, environment, new) if new else {}
     refused = {sku_key(sku) for sku in checked.problems["sku"] if sku}
     unsold = {items.likeness_of(row.product) for row in _rows(environment, checked.unsold)}
-    return compare(known, wanted, refused, unsold, retired, lambda number: content_of(checked, number))
+    return compare(
+        catalogs.known_rows(database, environment, run.catalog),
+        {sku_key(row.sku): row for row in plan.rows},
+        refused,
+        unsold,
+        catalogs.retired_skus(database, environment, run.catalog),
+        lambda row: plan.is_bought(row.product),
+        lambda row: content_of(checked, row.number),
+    )
 
 
 async def begin(run: Run, checked: "Checked", plan: Plan) -> None:

@@ -7,11 +7,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from patternmill.items import pattern_item, product_item
+from patternmill.items import Row, choice_of, pattern_item, product_item
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases
-from patternmill.plan import Row, Step, make_plan, next_action
+from patternmill.plan import Step, make_plan, next_action
 from patternmill.settings import Settings
 
 POSTGRES = "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -48,7 +48,7 @@ async def taken(database: Database, catalog: str = "spring", settings: Settings 
 
 def row(number=2, prompt="herons", sku=None):
     sku = sku or f"A-{number}"
-    return Row(number, sku, product_item(pattern_item("production", prompt), sku, "cat_mug", {}))
+    return Row(number, sku, product_item(pattern_item("production", prompt), sku, choice_of("cat_mug", {})))
 
 
 def step(item=None, last=None, most=2, retrying=False):

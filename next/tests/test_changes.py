@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from patternmill.changes import Known, RowLimit, Wanted, compare
+from patternmill.changes import Known, RowLimit, compare
+from patternmill.items import Row, choice_of, likeness_of, pattern_item, product_item
 
 
 @pytest.mark.parametrize(
@@ -31,56 +32,62 @@ def content(prompt="herons", category="Mug", category_id="cat_mug", **selections
     return json.dumps({"prompt": prompt, "category": category, "category_id": category_id, "selections": selections})
 
 
-def known(key, wants, likeness="like", product="prod", retired=None, said=""):
-    return Known(key, key.upper(), wants, likeness, said, retired, product)
+def row(number, sku, prompt="herons"):
+    return Row(number, sku, product_item(pattern_item("production", prompt), sku, choice_of("cat_mug", {})))
 
 
-def compared(rows, wanted, refused=(), unsold=(), elsewhere=None, said=""):
-    return compare(rows, wanted, refused, unsold, elsewhere or {}, lambda number: said)
+def known(key, wants="", prompt="herons", product="prod", retired=None, said=""):
+    like = likeness_of(row(1, key, prompt).product)
+    return Known(key, key.upper(), wants or row(1, key, prompt).product.id, like, said, retired, product)
+
+
+def compared(rows, *wanted, refused=(), unsold=(), elsewhere=None, is_bought=True, said=""):
+    by_key = {one.sku: one for one in wanted}
+    return compare(rows, by_key, refused, unsold, elsewhere or {}, lambda row: is_bought, lambda row: said)
 
 
 def test_added_changed_and_gone():
-    rows = [known("a", "i1"), known("b", "i2", "b"), known("c", "i3", "c")]
-    wanted = {"a": Wanted(2, "i1", "like", False), "b": Wanted(3, "i9", "x", True), "d": Wanted(4, "i4", "d", True)}
-    found = compared(rows, wanted)
+    rows = [known("a"), known("b", "another"), known("c", prompt="c")]
+    found = compared(rows, row(2, "a"), row(3, "b"), row(4, "d", "d"))
     assert (found.added, found.changed, found.replaced, found.gone) == ({"d"}, {"b"}, {"b"}, {"c"})
     assert found.total == 3
 
 
 def test_a_changed_row_without_a_product_replaces_none():
-    found = compared([known("a", "i1", product="")], {"a": Wanted(2, "i2", "x", True)})
+    found = compared([known("a", "another", product="")], row(2, "a"))
     assert (found.changed, found.replaced) == ({"a"}, frozenset())
 
 
+LIKE = likeness_of(row(1, "x").product)
+
+
 @pytest.mark.parametrize(
-    ("rows", "wanted", "unsold", "elsewhere", "renamed"),
+    ("what", "rows", "wanted", "elsewhere", "renamed"),
     [
-        # The sku is another, the old one is gone from the sheet.
-        ([known("a", "i1")], {"b": Wanted(2, "i2", "like", True)}, (), {}, {2: "A"}),
-        # Two new rows, one gone sku: one rename at most.
-        ([known("a", "i1")], {n: Wanted(i, n, "like", True) for i, n in enumerate("bc", 2)}, (), {}, {2: "A"}),
-        # The old sku is still there: the same content twice is meant.
-        ([known("a", "i1")], {"a": Wanted(2, "i1", "like", False), "b": Wanted(3, "i2", "like", True)}, (), {}, {}),
-        # What the old row has was never made.
-        ([known("a", "i1", product="")], {"b": Wanted(2, "i2", "like", True)}, (), {}, {}),
-        # Retired before, here or in another catalog.
-        ([known("a", "i1", retired=1.0)], {"b": Wanted(2, "i2", "like", True)}, (), {}, {2: "A"}),
-        ([], {"b": Wanted(2, "i2", "like", True)}, (), {"like": "Z-1"}, {2: "Z-1"}),
-        # It exists already, and costs nothing.
-        ([known("a", "i1")], {"b": Wanted(2, "i2", "like", False)}, (), {}, {}),
+        ("the old sku is gone", [known("a")], [row(2, "b")], {}, {2: "A"}),
+        ("one gone sku is one rename at most", [known("a")], [row(2, "b"), row(3, "c")], {}, {2: "A"}),
+        ("the old sku is still there", [known("a")], [row(2, "a"), row(3, "b")], {}, {}),
+        ("the old one was never made", [known("a", product="")], [row(2, "b")], {}, {}),
+        ("retired before", [known("a", retired=1.0)], [row(2, "b")], {}, {2: "A"}),
+        ("retired in another catalog", [], [row(2, "b")], {LIKE: "Z-1"}, {2: "Z-1"}),
+        ("another content", [known("a")], [row(2, "b", "waves")], {}, {}),
     ],
 )
-def test_renames(rows, wanted, unsold, elsewhere, renamed):
-    assert compared(rows, wanted, unsold=unsold, elsewhere=elsewhere).renamed == renamed
+def test_renames(what, rows, wanted, elsewhere, renamed):
+    assert compared(rows, *wanted, elsewhere=elsewhere).renamed == renamed, what
+
+
+def test_what_exists_already_is_no_rename():
+    assert compared([known("a")], row(2, "b"), is_bought=False).renamed == {}
 
 
 def test_a_sku_that_a_refused_row_names_is_not_gone():
-    rows = [known("a", "i1"), known("b", "i2", "b")]
-    assert compared(rows, {}, refused={"a"}, unsold={"b"}).gone == frozenset()
+    rows = [known("a"), known("b", prompt="b")]
+    assert compared(rows, refused={"a"}, unsold={rows[1].likeness}).gone == frozenset()
 
 
 def test_rows_without_a_sku_are_not_gone():
-    assert compared([known("#4", "")], {}).gone == frozenset()
+    assert compared([known("#4")]).gone == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -94,5 +101,5 @@ def test_rows_without_a_sku_are_not_gone():
     ],
 )
 def test_another_category_id_under_the_same_name(after, is_recategorized):
-    found = compared([known("a", "i1", said=content())], {"a": Wanted(2, "i2", "x", True)}, said=after)
+    found = compared([known("a", "another", said=content())], row(2, "a"), said=after)
     assert bool(found.recategorized) is is_recategorized

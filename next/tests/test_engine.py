@@ -51,7 +51,7 @@ async def run(database, script, *prompts, catalog="spring", retrying=False, in_d
     admission = Admission(halt, purchases.standings)
     engine = Engine(purchases, script, halt, admission, in_doubt_limit)
     plan = plan_of(*prompts, retrying=retrying)
-    plan = plan_of(*prompts, last=last_attempts(database, plan.steps), retrying=retrying)
+    plan = plan_of(*prompts, last=last_attempts(database, "production", plan.steps), retrying=retrying)
     steps = [plan.steps[row.chain[0].id] for row in sorted(plan.rows, key=lambda row: row.number)]
 
     async def make(step):

@@ -4,6 +4,7 @@ import pytest
 
 from patternmill.items import (
     checkout_item,
+    choice_of,
     likeness_of,
     pattern_item,
     product_item,
@@ -34,11 +35,11 @@ GOLDEN = {
     ),
     "refinement": (BLUE, "bca1de44-4163-5ca1-be7a-ebb82d9bb270", "63f53d8f-0b4f-5f88-b72f-ff08a2534f58"),
     "product": (
-        product_item(NEST, "A-1", "cat_mug", {"Size": "11oz", "finish": "Matte"}),
+        product_item(NEST, "A-1", choice_of("cat_mug", {"Size": "11oz", "finish": "Matte"})),
         "748de795-4185-57ac-b047-7f18471eac21", "f9d4b7d6-5efe-5e3a-8d61-66b1795cd10b",
     ),
     "product of a refinement": (
-        product_item(BLUE, "A-1", "cat_mug", {}),
+        product_item(BLUE, "A-1", choice_of("cat_mug", {})),
         "34a07103-178e-544a-8a13-36a7d481fb12", "f234679e-4170-5572-979d-78745762b48e",
     ),
     "checkout": (
@@ -55,7 +56,7 @@ def test_golden_ids(kind):
 
 
 def product(prompt="blue herons", sku="A-1", category="cat_mug", environment="production", **selections):
-    return product_item(pattern_item(environment, prompt), sku, category, selections)
+    return product_item(pattern_item(environment, prompt), sku, choice_of(category, selections))
 
 
 @pytest.mark.parametrize(

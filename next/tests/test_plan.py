@@ -2,13 +2,13 @@
 
 import pytest
 
-from patternmill.items import Stage, pattern_item, product_item
-from patternmill.plan import Action, Row, affordable, make_plan, next_action
+from patternmill.items import Row, Stage, choice_of, pattern_item, product_item
+from patternmill.plan import Action, affordable, make_plan, next_action
 from patternmill.states import ENTERED_FROM, OPEN, Attempt, State
 
 
 def row(number=2, prompt="blue herons", sku="A-1"):
-    return Row(number, sku, product_item(pattern_item("production", prompt), sku, "cat_mug", {}))
+    return Row(number, sku, product_item(pattern_item("production", prompt), sku, choice_of("cat_mug", {})))
 
 
 def attempt(item, state, number=1, **more):

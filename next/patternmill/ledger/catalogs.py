@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from patternmill.changes import Known
@@ -22,9 +22,12 @@ WHERE row_states.environment = :environment AND row_states.catalog = :catalog OR
 _STORED = f"SELECT key, position, number, run, cells, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
 _STATES = f"SELECT key, status, code, message, refusal, product_id, pattern_id FROM row_states WHERE {_MINE}"
 _RETIRED = """
-SELECT likeness, MIN(sku) AS sku FROM row_states WHERE environment = :environment AND likeness IN (:names...)
-GROUP BY likeness
-HAVING COUNT(*) = SUM(CASE WHEN retired IS NULL THEN 0 ELSE 1 END) AND MAX(has_product_id) <> ''
+SELECT likeness, sku FROM row_states WHERE environment = :environment AND retired IS NOT NULL
+    AND has_product_id <> '' AND catalog <> :catalog AND NOT EXISTS (
+        SELECT 1 FROM catalog_rows AS other
+        WHERE other.environment = row_states.environment AND other.likeness = row_states.likeness
+            AND other.retired IS NULL
+    )
 """
 _COLUMNS = (
     "key", "sku", "position", "number", "run", "cells", "content", "likeness", "refusal", "wants", "built_on", "since",
@@ -54,9 +57,9 @@ def known_rows(database: Database, environment: str, catalog: str) -> list[Known
     return [Known(*row) for row in database.read(_KNOWN, environment=environment, catalog=catalog)]
 
 
-def retired_skus(database: Database, environment: str, likenesses: Iterable[str]) -> dict[str, str]:
-    """Return a sku by each of these likenesses that only retired rows of the environment have."""
-    found = database.read(_RETIRED, sorted(likenesses), environment=environment)
+def retired_skus(database: Database, environment: str, catalog: str) -> dict[str, str]:
+    """Return a sku by each likeness that only retired rows of other catalogs have."""
+    found = database.read(_RETIRED, environment=environment, catalog=catalog)
     return {row.likeness: row.sku for row in found}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from patternmill.errors import LedgerFault, PatternmillError
 
 #: How many values one statement may hold.
-_CHUNK = 500
+_CHUNK = 5_000
 
 
 class Connection:

@@ -367,8 +367,11 @@ def last_event(database: Database) -> tuple[int, str]:
     return (int(found[0].seq), str(found[0].token)) if found else (0, "")
 
 
-def last_attempts(database: Database, item_ids: Iterable[str]) -> dict[str, Attempt]:
+def last_attempts(database: Database, environment: str, item_ids: Collection[str]) -> dict[str, Attempt]:
     """Return the last attempt at each of the items, by item."""
+    some = "SELECT 1 FROM attempts WHERE environment = :environment LIMIT 1"
+    if not database.read(some, environment=environment):
+        return {}
     return {row.item_id: _attempt(row) for row in database.read(_LAST_OF, list(item_ids))}
 
 

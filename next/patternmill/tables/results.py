@@ -94,15 +94,19 @@ def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
 def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
     """Write what a catalog's rows are now: catalog.csv, its products; and sheet.csv, which can be imported again."""
     folder.mkdir(parents=True, exist_ok=True)
-    current = sorted((row for row in rows if row.retired is None), key=lambda row: row.position)
-    products = [_product(row) for row in current if row.has_product_id]
-    write_whole(folder / "catalog.csv", _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ","))
-    write_whole(folder / "sheet.csv", _csv(_whole_sheet(current), ","))
+    write_whole(folder / "catalog.csv", catalog_csv(rows))
+    write_whole(folder / "sheet.csv", _csv(_whole_sheet([row for row in rows if row.retired is None]), ","))
+
+
+def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
+    """Return the product that each row of a catalog has, for feeds."""
+    products = [_product(row) for row in rows if row.has_product_id and row.retired is None]
+    return _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ",")
 
 
 def _product(row: CatalogRow) -> list[str]:
     """Return the product that a row has. What it was made of is known only where the row wants no other."""
-    content = json.loads(row.content) if row.content and row.wants == row.has else {}
+    content = json.loads(row.content) if row.content and row.product_id else {}
     selections = dumps(content["selections"]) if content else ""
     made_of = (content.get("prompt", ""), content.get("category", ""), selections)
     return [row.sku, row.has_product_id, row.has_pattern_id, *made_of]
