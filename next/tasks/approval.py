@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 
 from patternmill.request import Agreement, Question
 from tasks.dead_runs import end_questions, open_questions
-from tasks.page import markdown
+from tasks.page import markdown_lines
 
 #: A question that nobody answers ends by then.
 _PATIENCE = timedelta(days=14)
@@ -50,10 +50,11 @@ async def ask(question: Question) -> Agreement | None:
         return None
     async with get_client() as client:
         await end_questions(client, await open_questions(client, question.environment, question.catalog))
-    text = "  \n".join(map(markdown, question.text.splitlines()))
     types = get_type_hints(Answer, include_extras=True)
     fields: Any = {name: (types[name], value) for name, value in question.proposed}
-    form = create_model("Answer", __base__=Answer, **fields).with_initial_data(description=text)
+    form = create_model("Answer", __base__=Answer, **fields).with_initial_data(
+        description=markdown_lines(question.text)
+    )
     answer = await asuspend_flow_run(
         wait_for_input=form, timeout=round(_PATIENCE.total_seconds()), key=question.digest
     )

@@ -32,10 +32,10 @@ async def register_deployments(environment: str) -> list[str]:
     async with get_client() as client:
         await _register_pool(client)
         for name, entry in _entries().items():
-            flow = _flow(entry["entrypoint"])
-            registered = await _registered(client, flow.name)
-            for deployment in registered.values():  # those of schedules too
-                await _renew(client, deployment, entry, environment)
+            registered = await _registered(client, entry)
+            for deployment in registered.values():  # those of schedules too, which keep their folder
+                moved = _folder() if deployment.name == name else {}
+                await _update(client, deployment, _code(entry, environment, deployment) | moved)
             if name not in registered:
                 await _create(client, name, entry, environment, {"environment": environment})
         return list(_entries())
@@ -49,24 +49,20 @@ async def schedule_refresh(file: str, catalog: str, environment: str, cron: str)
     try:
         schedule = CronSchedule(cron=cron, timezone="UTC")
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        message = (
+            f"The schedule {cron!r} cannot be read: {error.errors()[0]['msg'].removeprefix('Value error, ')}."
+        )
         remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
-        raise PatternmillError(
-            "wrong_option", f"The schedule {cron!r} cannot be read: {why}.", remedy
-        ) from None
+        raise PatternmillError("wrong_option", message, remedy) from None
     entry, name = _entries()["catalog-refresh"], f"{catalog} ({environment})"
     parameters = {"file": file, "catalog": catalog, "environment": environment}
     async with get_client() as client:
         await _register_pool(client)
-        if before := (await _registered(client, _flow(entry["entrypoint"]).name)).get(name):
-            await _renew(client, before, entry, environment)
-            update = DeploymentUpdate(parameters=before.parameters | parameters)
-            await client.update_deployment(before.id, update)
-            deployment_id = before.id
-        else:
-            deployment_id = await _create(client, name, entry, environment, parameters)
-        mine = [one for one in before.schedules if one.slug == _SLUG] if before else []
-        if mine:
+        if before := (await _registered(client, entry)).get(name):
+            code = _code(entry, environment, before) | _folder()
+            await _update(client, before, code | {"parameters": before.parameters | parameters})
+        deployment_id = before.id if before else await _create(client, name, entry, environment, parameters)
+        if mine := [one for one in before.schedules if one.slug == _SLUG] if before else []:
             await client.update_deployment_schedule(deployment_id, mine[0].id, schedule=schedule, active=True)
         else:
             new = DeploymentScheduleCreate(schedule=schedule, slug=_SLUG)
@@ -84,53 +80,52 @@ def _flow(entrypoint: str) -> Flow[..., Any]:
     return load_flow_from_entrypoint(str(_ROOT / entrypoint), use_placeholder_flow=False)
 
 
-async def _registered(client: PrefectClient, flow: str) -> dict[str, DeploymentResponse]:
-    """Return a flow's deployments in our pool by their names."""
+async def _registered(client: PrefectClient, entry: dict[str, Any]) -> dict[str, DeploymentResponse]:
+    """Return the deployments of an entry's flow in our pool by their names."""
     found = await client.read_deployments(
-        flow_filter=FlowFilter.model_validate({"name": {"any_": [flow]}}),
+        flow_filter=FlowFilter.model_validate({"name": {"any_": [_flow(entry["entrypoint"]).name]}}),
         work_pool_filter=WorkPoolFilter.model_validate({"name": {"any_": [POOL]}}),
     )
     return {deployment.name: deployment for deployment in found}
 
 
-def _code(entry: dict[str, Any], environments: set[str]) -> dict[str, Any]:
-    """Return what a deployment has of the code: where it is, and the form of its parameters."""
+def _code(
+    entry: dict[str, Any], environment: str, registered: DeploymentResponse | None = None
+) -> dict[str, Any]:
+    """Return what a deployment has of the code. Environments that other workers have registered stay choices."""
     form = parameter_schema(_flow(entry["entrypoint"])).model_dump(exclude_unset=True)
     about = form["properties"]["environment"]
+    choices = {environment}
+    if registered:
+        before = (registered.parameter_openapi_schema or {}).get("properties", {}).get("environment", {})
+        choices |= {*before.get("enum", ()), registered.parameters.get("environment") or environment}
     kept = {name: about[name] for name in ("title", "description", "position") if name in about}
-    form["properties"]["environment"] = {**kept, "type": "string", "enum": sorted(environments)}
-    folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(Path.cwd())}}
-    return {
-        "entrypoint": str(_ROOT / entry["entrypoint"]),
-        "pull_steps": [folder],
-        "parameter_openapi_schema": form,
-    }
+    form["properties"]["environment"] = {**kept, "type": "string", "enum": sorted(choices)}
+    return {"entrypoint": str(_ROOT / entry["entrypoint"]), "parameter_openapi_schema": form}
+
+
+def _folder() -> dict[str, Any]:
+    """Return what has runs begin in this folder."""
+    step = {"prefect.deployments.steps.set_working_directory": {"directory": str(Path.cwd())}}
+    return {"pull_steps": [step]}
 
 
 async def _create(
     client: PrefectClient, name: str, entry: dict[str, Any], environment: str, parameters: dict[str, Any]
 ) -> Any:
+    about = {"description": entry["description"], "tags": entry["tags"], "parameters": parameters}
+    ours: Any = {
+        "work_pool_name": POOL,
+        "enforce_parameter_schema": True,
+        **_code(entry, environment),
+        **_folder(),
+    }
     flow_id = await client.create_flow_from_name(_flow(entry["entrypoint"]).name)
-    return await client.create_deployment(
-        flow_id,
-        name,
-        parameters=parameters,
-        description=entry["description"],
-        tags=entry["tags"],
-        enforce_parameter_schema=True,
-        work_pool_name=POOL,
-        **_code(entry, {environment}),
-    )
+    return await client.create_deployment(flow_id, name, **about, **ours)
 
 
-async def _renew(
-    client: PrefectClient, deployment: DeploymentResponse, entry: dict[str, Any], environment: str
-) -> None:
-    """Renew what a deployment has of the code. Other environments that workers have registered stay choices."""
-    form = deployment.parameter_openapi_schema or {}
-    offered = set(form.get("properties", {}).get("environment", {}).get("enum", ()))
-    environments = offered | {deployment.parameters.get("environment") or environment, environment}
-    await client.update_deployment(deployment.id, DeploymentUpdate(**_code(entry, environments)))
+async def _update(client: PrefectClient, deployment: DeploymentResponse, changes: dict[str, Any]) -> None:
+    await client.update_deployment(deployment.id, DeploymentUpdate(**changes))
 
 
 async def _register_pool(client: PrefectClient) -> None:

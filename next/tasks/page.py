@@ -70,9 +70,13 @@ def _progress(run: Making) -> str:
 async def show_end(end: End) -> None:
     """Show how a run ended, with the first rows that a person has to look at."""
     if flow_run_id := _flow_run_id():
-        text = "\n\n".join(filter(None, (markdown(end.message), _facts(end.summary), _table(end.failures))))
+        text = "\n\n".join(
+            filter(None, (markdown_lines(end.message), _facts(end.summary), _table(end.failures)))
+        )
         key = f"run-{flow_run_id}-summary"
-        await _if_possible(acreate_markdown_artifact(text, key=key, description=markdown(end.message)))
+        await _if_possible(
+            acreate_markdown_artifact(text, key=key, description=markdown(end.message.partition("\n")[0]))
+        )
 
 
 def _facts(summary: Summary) -> str:
@@ -98,6 +102,11 @@ def markdown(text: str) -> str:
     line = shown(text, _LONGEST)[1:-1]
     parts = enumerate(_ADDRESS.split(line))
     return "".join(f"`{part}`" if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in parts)
+
+
+def markdown_lines(text: str) -> str:
+    """Return a text of several lines that a page shows literally."""
+    return "  \n".join(map(markdown, text.splitlines()))
 
 
 def _flow_run_id() -> str | None:

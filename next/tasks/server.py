@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -108,9 +109,8 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
     with _settings({name: text for name, text in _CLIENT.items() if name not in os.environ} | _direct()):
         from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-        logging.raiseExceptions = (
-            False  # else a lost server is a traceback on the terminal for each line of the log
-        )
+        # Else each line of the log that cannot be sent is a traceback on the terminal.
+        logging.raiseExceptions = False
         if configured := PREFECT_API_URL.value():
             ui = str(PREFECT_UI_URL.value() or configured)
             async with _left(Server(configured, ui, await _accepts(configured))) as server:
@@ -118,18 +118,16 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
             return
         with contextlib.ExitStack() as used:
             try:
-                shared = used.enter_context(shared_process(home / "prefect", _launch(home), port))
+                folder = (home / "prefect").resolve()
+                shared = used.enter_context(shared_process(folder, partial(_launch, folder), port))
             except OSError as error:
                 say(f"The Prefect server of {home} cannot be started: {error}.")
                 yield Server("", "", answers=False)
                 return
             address = f"{shared.address}/api"
-            used.enter_context(
-                _settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(shared.folder.resolve())})
-            )
-            async with _left(
-                Server(address, shared.address, await _ready(shared, say), is_shared=True)
-            ) as server:
+            used.enter_context(_settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(folder)}))
+            is_ready = await _ready(shared, say)
+            async with _left(Server(address, shared.address, is_ready, is_shared=True)) as server:
                 yield server
 
 
@@ -163,23 +161,20 @@ def _settings(variables: Mapping[str, str]) -> Iterator[None]:
         refresh_global_settings_context()
 
 
-def _launch(home: Path) -> Callable[[int], Launch]:
-    def launch(port: int) -> Launch:
-        variables = {
-            "PREFECT_HOME": str((home / "prefect").resolve()),
-            "PREFECT_SERVER_API_HOST": HOST,
-            "PREFECT_SERVER_API_PORT": str(port),  # else its pages ask port 4200
-            "PREFECT_UI_URL": f"http://{HOST}:{port}",
-            "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"http://{HOST}:{port}",
-            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
-            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": str(_FLUSH),
-            "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "DO_NOT_TRACK": "1",
-        }
-        return Launch([__name__], variables)
-
-    return launch
+def _launch(folder: Path, port: int) -> Launch:
+    variables = {
+        "PREFECT_HOME": str(folder),
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": str(port),  # else its pages ask port 4200
+        "PREFECT_UI_URL": f"http://{HOST}:{port}",
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"http://{HOST}:{port}",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": str(_FLUSH),
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    return [__name__], variables
 
 
 async def _ready(shared: Shared, say: Callable[[str], None]) -> bool:
@@ -224,10 +219,8 @@ async def _accepts(address: str) -> bool:
 
 
 def _refusal(address: str, why: str) -> PatternmillError:
-    message = f"The Prefect server at {address} {why.rstrip('.')}."
-    return PatternmillError(
-        "server_refuses", message, "Nothing was bought. Set PREFECT_API_URL to one that can be used."
-    )
+    remedy = "Nothing was bought. Set PREFECT_API_URL to one that can be used."
+    return PatternmillError("server_refuses", f"The Prefect server at {address} {why.rstrip('.')}.", remedy)
 
 
 def _serve() -> None:

@@ -28,12 +28,8 @@ _ENDING = 5.0
 _OWN = ("PATTERNMILL_", "PREFECT_")
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How the process is started: a module with its arguments, and its environment beside the caller's."""
-
-    arguments: Sequence[str]
-    variables: Mapping[str, str]
+#: How the process is started: a module with its arguments, and its environment beside the caller's.
+Launch = tuple[Sequence[str], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def _start(folder: Path, launch: Callable[[int], Launch], port: int, alive: int)
     with bound, (folder / "server.log").open("wb") as log:
         port = bound.getsockname()[1]
         (folder / "port").write_text(str(port))
-        launched = launch(port)
+        arguments, variables = launch(port)
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(_OWN)}
         command = [
             sys.executable,
@@ -97,11 +93,11 @@ def _start(folder: Path, launch: Callable[[int], Launch], port: int, alive: int)
             "-m",
             __name__,
             str(folder.resolve() / "users.lock"),
-            *launched.arguments,
+            *arguments,
         ]
         return subprocess.Popen(
             command,
-            env={**inherited, **launched.variables},
+            env={**inherited, **variables},
             cwd=folder,  # where no settings of another folder are read
             stdin=bound.fileno(),
             stdout=log,

@@ -81,7 +81,9 @@ def test_the_environment_is_a_choice_of_those_that_workers_have(deployed: Path) 
         asyncio.run(run_once("bulk-import/bulk-import", file="a.csv", environment="nowhere"))
 
 
-def test_a_schedule_of_a_catalog_keeps_the_others(deployed: Path) -> None:
+def test_a_schedule_of_a_catalog_keeps_the_others_and_its_folder(
+    deployed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def schedule_twice() -> list[tuple[str | None, str]]:
         said = await schedule_refresh("spring.csv", "spring", "studio", "0 5 * * *")
         assert "spring (studio)" in said
@@ -90,8 +92,10 @@ def test_a_schedule_of_a_catalog_keeps_the_others(deployed: Path) -> None:
             people = DeploymentScheduleCreate(schedule=IntervalSchedule(interval=3600), slug="hourly")  # type: ignore[arg-type]
             await client.create_deployment_schedules(first.id, [people])
         await schedule_refresh("summer.csv", "spring", "studio", "30 6 * * 1")
+        monkeypatch.chdir(tmp_path)  # where `up` is started later
         await register_deployments("studio")
         after = await read("catalog-refresh/spring (studio)")
+        assert str(deployed) in str(after.pull_steps)
         assert after.parameters == {"file": "summer.csv", "catalog": "spring", "environment": "studio"}
         assert after.tags == ["patternmill"]
         crons = [(one.slug, getattr(one.schedule, "cron", "")) for one in after.schedules]

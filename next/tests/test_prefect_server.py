@@ -18,7 +18,7 @@ import pytest
 
 from patternmill.errors import PatternmillError
 from tasks.server import Server, prefect_server
-from tasks.shared import Launch, shared_process
+from tasks.shared import shared_process
 
 pytestmark = [
     pytest.mark.slow,
@@ -216,7 +216,7 @@ def test_a_port_that_is_taken_is_refused_with_a_remedy(tmp_path: Path) -> None:
     with (
         answering(200) as address,
         pytest.raises(PatternmillError, match="--port"),
-        shared_process(tmp_path, lambda port: Launch([], {}), int(address.split(":")[2].split("/")[0])),
+        shared_process(tmp_path, lambda port: ([], {}), int(address.split(":")[2].split("/")[0])),
     ):
         pass
 
