@@ -268,6 +268,3 @@ def test_a_link_points_at_the_newest(tmp_path):
         (tmp_path / name).mkdir()
         point_at(tmp_path / "latest", name)
     assert (tmp_path / "latest").resolve().name == "two"
-
-
-@pytest.mark.slow
