@@ -125,7 +125,8 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
                 yield Server("", "", answers=False)
                 return
             address = f"{shared.address}/api"
-            used.enter_context(_settings({"PREFECT_API_URL": address, "PREFECT_HOME": str(folder)}))
+            own = {"PREFECT_API_URL": address, "PREFECT_HOME": str(folder)}
+            used.enter_context(_settings(own | _without_socks()))
             is_ready = await _ready(shared, say)
             async with _left(Server(address, shared.address, is_ready, is_shared=True)) as server:
                 yield server
@@ -146,6 +147,13 @@ def _direct() -> dict[str, str]:
     given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     hosts = ",".join(filter(None, (given, HOST, "localhost")))
     return {"NO_PROXY": hosts, "no_proxy": hosts}
+
+
+def _without_socks() -> dict[str, str]:
+    """Return what hides SOCKS proxies, which Prefect's client cannot even be made with, wherever its server is."""
+    return {
+        name: "" for name, text in os.environ.items() if name.lower().endswith("_proxy") and "socks" in text
+    }
 
 
 @contextlib.contextmanager
@@ -174,7 +182,7 @@ def _launch(folder: Path, port: int) -> Launch:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
-    return [__name__], variables
+    return [__name__], variables | _without_socks()
 
 
 async def _ready(shared: Shared, say: Callable[[str], None]) -> bool:

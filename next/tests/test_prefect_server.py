@@ -35,7 +35,10 @@ from tasks.server import prefect_server
 
 async def use():
     async with prefect_server(Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)) as server:
-        print(server.address if server.answers else "unshown", flush=True)
+        from prefect import get_client
+
+        async with get_client() as client:
+            print(server.address if await client.api_version() else "", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 asyncio.run(use())
@@ -102,6 +105,7 @@ def test_it_is_bound_to_this_machine_and_its_pages_ask_its_own_port(server: Serv
 
 def test_proxies_and_settings_of_others_do_not_reach_it(tmp_path: Path) -> None:
     nowhere = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
+    nowhere["ALL_PROXY"] = "socks5h://127.0.0.1:9"
     database = {"PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:////nowhere/prefect.db"}
     with command(tmp_path, **nowhere, **database) as using:
         assert answers(said(using))
