@@ -5,6 +5,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,7 +213,7 @@ async def _with_prefect(request: Request, home: Path) -> End:
     from patternmill.pipeline import carry_out
     from tasks.server import prefect_server
 
-    say = lambda text: click.echo(text, err=True)  # noqa: E731
+    say = partial(click.echo, err=True)
     try:
         async with prefect_server(home, say) as server:
             if server.answers:
@@ -226,21 +227,18 @@ async def _with_prefect(request: Request, home: Path) -> End:
 
 async def _shown(request: Request, server: "Server") -> End:
     """Return the end of a flow run, by the ledger where the server was lost meanwhile."""
-    import httpx
-    from prefect.exceptions import PrefectException
-
     from flows import FLOWS
 
     flow: Any = FLOWS[request.verb]
-    started = time.time()
+    parameters, started = flow.parameters.properties, time.time()
     asked = request.model_dump(mode="json", exclude_none=True)
     try:
-        state = await flow(
-            **{name: asked[name] for name in flow.parameters.properties if name in asked}, return_state=True
+        state: Any = await flow(
+            **{name: asked[name] for name in asked if name in parameters}, return_state=True
         )
         end = _end_of_state(state, await state.aresult(raise_on_failure=False))
         is_settled = await server.settled(state.state_details.flow_run_id)
-    except (httpx.HTTPError, PrefectException, OSError) as lost:
+    except Exception as lost:  # whatever the client raises: what the flow does ends in a state
         end, is_settled = _end_on_record(request, started, lost), False
     if not is_settled:
         click.echo(
@@ -281,7 +279,7 @@ async def _schedule(cron: str, file: Path, catalog: str | None, environment: str
             "no_catalog", "A schedule needs the name of its catalog.", "Say it with --catalog."
         )
     settings = read_settings()
-    async with prefect_server(settings.folder, lambda text: click.echo(text, err=True)) as server:
+    async with prefect_server(settings.folder, partial(click.echo, err=True)) as server:
         if not server.answers:
             raise PatternmillError(
                 "no_server", f"The Prefect server {server.address} does not answer.", "Start it."

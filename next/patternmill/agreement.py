@@ -45,7 +45,8 @@ def open_questions(run: Run, plan: Plan) -> Iterator[tuple[str, str, str]]:
     request, changes = run.request, plan.changes
     is_capped = request.max_items is not None or request.budget is not None
     if plan.purchases > run.settings.confirm_above and not is_capped:
-        message = f"It would make {counted(plan.purchases, 'item')}{_cost(run, plan)}, more than {run.settings.confirm_above}."
+        items = f"{counted(plan.purchases, 'item')}{_cost(run, plan)}"
+        message = f"It would make {items}, more than {run.settings.confirm_above:,}."
         yield "unconfirmed", message, f"--max-items {plan.purchases}"
     replaced = len(changes.replaced)
     is_within = RowLimit.parse(run.settings.change_at_most).allows(replaced, changes.total)

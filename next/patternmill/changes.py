@@ -94,7 +94,9 @@ def compare(
     for row in all_known.values():
         if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
             left[row.likeness].append(row.sku)
-    recategorized = (name for name in changed if _is_recategorized(living[name].content, content_of(wanted[name])))
+    recategorized = (
+        name for name in changed if _is_recategorized(living[name].content, content_of(wanted[name]))
+    )
     return Changes(
         total=len(living),
         added=frozenset(added),
@@ -106,7 +108,9 @@ def compare(
     )
 
 
-def _renamed(added: Iterable[Row], left: Mapping[str, list[str]], is_bought: Callable[[Row], bool]) -> dict[int, str]:
+def _renamed(
+    added: Iterable[Row], left: Mapping[str, list[str]], is_bought: Callable[[Row], bool]
+) -> dict[int, str]:
     """Return the sku that each new row probably had, by the row's number; each product was renamed once at most."""
     found = {}
     for row in sorted(added, key=lambda row: row.number):

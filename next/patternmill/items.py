@@ -55,7 +55,9 @@ def _identity(environment: str, stage: Stage, content: Mapping[str, Any]) -> str
 
 def reference_item(environment: str, sha256: str, name: str) -> Item:
     """Return a reference image by the SHA-256 of its bytes, in lower-case hexadecimal digits."""
-    return Item(_identity(environment, Stage.REFERENCE, {"sha256": sha256}), environment, Stage.REFERENCE, name, {})
+    return Item(
+        _identity(environment, Stage.REFERENCE, {"sha256": sha256}), environment, Stage.REFERENCE, name, {}
+    )
 
 
 def pattern_item(

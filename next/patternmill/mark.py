@@ -38,7 +38,7 @@ def check_marks(folders: list[Path], database: Database, environment: str) -> No
         if found and found[0].token == token:
             continue
         unknown = seq if mark["ledger"] != database.identity else seq - _common(database, seq)
-        message = f"{folder / _NAME} knows of {unknown:,} changes that this ledger does not: it is another or an older one."
+        message = f"{folder / _NAME} knows of {unknown:,} changes that this ledger does not: another or an older one."
         remedy = (
             "Put the right ledger back; or --confirm ledger, which may buy again what those results have."
         )

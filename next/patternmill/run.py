@@ -296,7 +296,9 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     run.lease = lease
     for start in range(_ROWS_AT_ONCE, len(differing), _ROWS_AT_ONCE):
         part = differing[start : start + _ROWS_AT_ONCE]
-        await run.database.write(partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part))
+        await run.database.write(
+            partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
+        )
     purchases = Purchases(lease, settings)
     run.client.confirm, run.client.halted = lease.confirm, lambda: bool(run.halt)
     run.client.polling = {

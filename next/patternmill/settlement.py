@@ -50,7 +50,7 @@ async def decide(
         _record(database, attempt, State.ACCEPTED, reason, job_id=job, accepted_at=at, ended_at=None)
         return f"The next run follows {job}."
     if choice == "resend":
-        # Its age begins anew: whoever decides this knows that the service has not forgotten the request, or never had it.
+        # Its age begins anew: whoever decides this knows that the service has not forgotten it, or never had it.
         _record(database, attempt, State.INTENDED, reason, intended_at=time.time(), ended_at=None)
         return "The next run sends the same request again, under the same ID."
     _record(database, attempt, State.WRITTEN_OFF, reason, ended_at=time.time())

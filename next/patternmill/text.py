@@ -28,7 +28,7 @@ def sku_key(sku: str) -> str:
 
 
 def normal(text: str) -> str:
-    """Return the one spelling of texts that no reader tells apart. Part of the identity of patterns: never change it."""
+    """Return the one spelling of texts that no reader tells apart. Part of patterns' identity: never change it."""
     plain = (
         unicodedata.normalize("NFC", text.translate(_TYPOGRAPHIC)).replace("\r\n", "\n").replace("\r", "\n")
     )

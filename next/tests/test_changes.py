@@ -29,7 +29,9 @@ def test_how_many_may_change_without_a_person(limit, number, total, is_allowed):
 
 
 def content(prompt="herons", category="Mug", category_id="cat_mug", **selections):
-    return json.dumps({"prompt": prompt, "category": category, "category_id": category_id, "selections": selections})
+    return json.dumps(
+        {"prompt": prompt, "category": category, "category_id": category_id, "selections": selections}
+    )
 
 
 def row(number, sku, prompt="herons"):

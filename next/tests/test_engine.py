@@ -150,7 +150,9 @@ def test_three_refused_alike_halt_an_open_stage(tmp_path):
 
 
 def test_a_stop_of_the_service_begins_nothing_more(tmp_path):
-    _, halt, on_record = made(tmp_path, (Script(), "first"), (Script(create=[Stop("unauthorized", "no key")]), "a"))
+    _, halt, on_record = made(
+        tmp_path, (Script(), "first"), (Script(create=[Stop("unauthorized", "no key")]), "a")
+    )
     assert halt.reason.code == "unauthorized"
     assert sorted(attempt.state for attempt in on_record) == [State.INTENDED, State.SUCCEEDED]
 

@@ -39,7 +39,9 @@ async def recorded(**tags):
     """Return the flow runs with these tags and their task runs, once the server has recorded the end of all."""
     async with get_client() as client:
         for _ in range(60):
-            runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate({"tags": {"all_": [*tags.values()]}}))
+            runs = await client.read_flow_runs(
+                flow_run_filter=FlowRunFilter.model_validate({"tags": {"all_": [*tags.values()]}})
+            )
             of_runs = FlowRunFilter.model_validate({"id": {"any_": [run.id for run in runs]}})
             tasks = await client.read_task_runs(flow_run_filter=of_runs, task_run_filter=TaskRunFilter())
             if tasks and all(one.state and one.state.is_final() for one in [*runs, *tasks]):
@@ -60,7 +62,11 @@ def test_an_awaited_flow_returns_its_summary(double):
     sheet(row(1), row(2), name="returns.csv")
     summary = asyncio.run(bulk_import(file="returns.csv"))
     assert isinstance(summary, Summary)
-    assert (summary.outcome, summary.counts, summary.catalog) == (Outcome.COMPLETED, {"succeeded": 2}, "returns")
+    assert (summary.outcome, summary.counts, summary.catalog) == (
+        Outcome.COMPLETED,
+        {"succeeded": 2},
+        "returns",
+    )
     assert (Path(summary.folder) / "results.csv").exists()
 
 

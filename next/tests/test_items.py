@@ -13,7 +13,9 @@ from patternmill.items import (
 )
 from patternmill.text import key
 
-REEDS = reference_item("production", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "reeds.png")
+REEDS = reference_item(
+    "production", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "reeds.png"
+)
 NEST = pattern_item("production", "Blue  herons’ nest")
 BLUE = refinement_item(NEST, "recolor", {"colors": "blue"})
 LINES = [("prod_2", 1), ("prod_1", 3)]
@@ -94,7 +96,10 @@ def test_products_that_differ_in_their_sku_alone_are_alike():
 
 
 def test_the_lines_of_a_checkout_have_no_order():
-    assert checkout_item("production", "samples", LINES).id == checkout_item("production", "samples", LINES[::-1]).id
+    assert (
+        checkout_item("production", "samples", LINES).id
+        == checkout_item("production", "samples", LINES[::-1]).id
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,9 @@ def test_an_intent_is_durable_and_made_once(database):
 def test_limits_hold_among_intents_at_once(database, limits):
     async def case():
         _, purchases = await taken(database, **limits)
-        made = await asyncio.gather(*(purchases.begin(of(f"p{n}"), None) for n in range(10)), return_exceptions=True)
+        made = await asyncio.gather(
+            *(purchases.begin(of(f"p{n}"), None) for n in range(10)), return_exceptions=True
+        )
         assert sum(isinstance(one, Halted) for one in made) == 8
         refused = next(one for one in made if not isinstance(one, Halted))
         await purchases.end(refused, State.REJECTED, code="invalid_request")
@@ -117,7 +119,9 @@ def test_a_second_job_for_one_request_is_held_with_both_named(database):
 def test_each_change_is_an_event_with_a_token_of_its_own(database):
     async def case():
         lease, purchases = await taken(database)
-        made = await purchases.succeed(await purchases.accept(await purchases.begin(step(), None), "job_1"), "pat_1")
+        made = await purchases.succeed(
+            await purchases.accept(await purchases.begin(step(), None), "job_1"), "pat_1"
+        )
         await purchases.end(made, State.HELD, code="x")  # is no legal change
         events = database.read("SELECT state, run_id, token FROM events ORDER BY seq")
         assert [event.state for event in events] == ["intended", "accepted", "succeeded"]

@@ -72,7 +72,9 @@ def test_an_import_again_buys_nothing(double):
     again = run()
     assert again.outcome is Outcome.COMPLETED
     assert made(double) == (2, 3)
-    assert {one["product_id"] for one in results(first).values()} == {one["product_id"] for one in results(again).values()}
+    assert {one["product_id"] for one in results(first).values()} == {
+        one["product_id"] for one in results(again).values()
+    }
 
 
 def test_rows_that_are_refused_cost_nothing_and_come_back(double):
@@ -122,7 +124,9 @@ def test_a_refresh_makes_the_catalog_what_its_source_says(double):
     assert end.outcome is Outcome.COMPLETED
     now = catalog()
     assert now["a-3"].retired is not None
-    assert {key for key, one in now.items() if one.retired is None} == {f"a-{n}" for n in (1, 2, 4, 5, 6, 7, 8, 9)}
+    assert {key for key, one in now.items() if one.retired is None} == {
+        f"a-{n}" for n in (1, 2, 4, 5, 6, 7, 8, 9)
+    }
     assert made(double) == (10, 10)
 
 

@@ -201,7 +201,9 @@ def test_formulas_are_defused_and_read_back():
 
 def test_the_products_of_a_catalog_are_what_its_rows_have_now(tmp_path):
     rows = [
-        catalog_row(key="b", sku="=B", position=0, has="p0", has_product_id="prd_0", product_id="", status="failed"),
+        catalog_row(
+            key="b", sku="=B", position=0, has="p0", has_product_id="prd_0", product_id="", status="failed"
+        ),
         catalog_row(position=1),
         catalog_row(key="c", sku="C", position=2, retired=1.0),
         catalog_row(

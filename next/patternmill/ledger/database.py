@@ -51,7 +51,9 @@ class Database:
 
     def _identify(self) -> None:
         """Learn which ledger this is, and make its tables where there are none."""
-        with suppress(LedgerFault):  # it has no tables yet; if it has, no lock is taken, which others may hold
+        with suppress(
+            LedgerFault
+        ):  # it has no tables yet; if it has, no lock is taken, which others may hold
             self.identity, version = self._reader.row(_KNOWN)
         if not self.identity:
             self.identity, version = self.change(_make, alone=True)

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -49,7 +50,7 @@ def me() -> str:
 def is_gone(holder: str) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
     host, _, pid = holder.rpartition(":")
-    return host == socket.gethostname() and not os.path.exists(f"/proc/{pid}")
+    return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
 
 
 def new_run_id() -> str:

@@ -36,7 +36,8 @@ INSERT INTO environments (name, address, currency, day, spent) VALUES (:name, :a
 ON CONFLICT (name) DO UPDATE SET
     currency = excluded.currency, day = excluded.day,
     spent = CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent
-WHERE :most < 0 OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
+WHERE :most < 0
+    OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
 """
 _GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
 _GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :name AND day = :day"
@@ -415,13 +416,14 @@ def check_environment(database: Database, settings: Settings) -> None:
         return
     known, address = found[0], address_of(settings)
     if known.address != address:
-        message = f"The environment {settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
+        message = f"{settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
         raise PatternmillError(
             "other_address", message, "Set PATTERNMILL_ENVIRONMENT to a name for the new one."
         )
     is_today = known.day == _day(time.time()) and known.spent
     if settings.day_budget is not None and is_today and known.currency != settings.currency:
-        message = f"What was spent today is in {known.currency or 'no unit'}, and the day's budget in {settings.currency}."
+        before = known.currency or "no unit"
+        message = f"What was spent today is in {before}, and the day's budget in {settings.currency}."
         raise PatternmillError(
             "other_currency", message, "Set PATTERNMILL_CURRENCY as before, or wait until tomorrow (UTC)."
         )

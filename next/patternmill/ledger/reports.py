@@ -25,7 +25,8 @@ WHERE environment = :environment AND :catalog IN ('', catalog) AND retired IS NU
 GROUP BY catalog, status ORDER BY catalog, status
 """
 _OPEN = """
-SELECT state, currency, COUNT(*) AS count, CAST(SUM(amount) AS BIGINT) AS amount, MIN(intended_at) AS since FROM attempts
+SELECT state, currency, COUNT(*) AS count, CAST(SUM(amount) AS BIGINT) AS amount, MIN(intended_at) AS since
+FROM attempts
 WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('intended', 'accepted', 'held')
     AND intended_at <= :before GROUP BY state, currency
 """
