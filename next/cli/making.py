@@ -101,6 +101,11 @@ def offer(category: tuple[str, ...], environment: str | None) -> int:
     async def read() -> None:
         async with open_run(Request(environment=environment)) as run:
             found = await read_offer(run.client.read, lambda name: None, category or None)
+            for name in category:
+                if not found.find(name):
+                    raise PatternmillError(
+                        "unknown_category", f"No category is called {name}.", "`offer` lists all."
+                    )
             click.echo("\n".join(offer_lines(found, category)))
 
     with service(environment, silent=True):

@@ -85,6 +85,10 @@ async def _unnamed(run: Any) -> None:
     return None
 
 
+async def _begun(run: Any, plan: str) -> None:
+    return None
+
+
 def _plain(step: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
     return step
 
@@ -96,9 +100,9 @@ class Maker:
     item: Callable[[Work], Coroutine[Any, Any, object]] = Work.do
     group: Callable[[Group], Coroutine[Any, Any, object]] = Group.do
     step: Callable[[Any], Any] = _plain
-    #: Called once it is known which catalog a run is about, and once it has begun.
+    #: Called once it is known which catalog a run is about, and once it has begun, with the lines of its plan.
     named: Callable[[Any], Awaitable[None]] = _unnamed
-    begun: Callable[[Any], Awaitable[None]] = _unnamed
+    begun: Callable[[Any, str], Awaitable[None]] = _begun
     ask: Callable[[Question], Awaitable[Agreement | None]] = _nobody
     watching: Callable[[Any], AbstractAsyncContextManager[None]] = _unwatched
 

@@ -27,7 +27,7 @@ async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
                 run.request = request.model_copy(update=agreed.model_dump(exclude_none=True))
                 plan = plan_run(run, checked)
             await begin(run, checked, plan)
-            await maker.begun(run)
+            await maker.begun(run, "\n".join(plan_lines(run, plan)))
             await make_rows(run, plan, maker)
             end: End = await maker.step(finish)(run, checked, plan)
     except PatternmillError as refusal:

@@ -1,10 +1,11 @@
 """Prefect tasks that do the work: a task run lasts as long as what it makes."""
 
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from prefect import State, get_client, task
+from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed
@@ -21,6 +22,8 @@ from tasks.page import watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+# Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
+logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
 
 
 @task(task_run_name="{work.label}", **_PLAIN)
@@ -105,7 +108,9 @@ async def _tag(run: Run) -> None:
             await client.update_flow_run(context.flow_run.id, tags=sorted(tags))
 
 
-async def _end_dead_runs(run: Run) -> None:
+async def _begun(run: Run, plan: str) -> None:
+    """Log the plan of a run that has begun, and close what dead runs of its catalog left open."""
+    get_run_logger().info("%s", plan)
     await end_dead_runs(run.settings.service, run.catalog)
 
 
@@ -118,4 +123,4 @@ async def _ask(question: Question) -> Agreement | None:
     return await ask(question)
 
 
-PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _end_dead_runs, _ask, watching)
+PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _begun, _ask, watching)

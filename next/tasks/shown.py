@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from prefect import State
+from prefect import State, get_run_logger
 from prefect.client.schemas.objects import StateType
 
 from patternmill.pipeline import carry_out
@@ -22,6 +22,7 @@ _TYPES = {
 async def carry_out_shown(request: Request) -> State[Any]:
     """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
     end = await carry_out(request, PREFECT)
+    get_run_logger().info("%s", end.message)
     await show_end(end)
     return state_of(end)
 
