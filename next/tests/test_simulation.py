@@ -7,11 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.bugs import BUGS
-
 ROOT = Path(__file__).resolve().parent.parent
-#: Three of the seeds of each dialect; `python -m tests.simulation --days 10 FILE` plays others.
-SEEDS = range(51)
+#: Two of each dialect; `python -m tests.simulation --days 10 FILE` plays others.
+SEEDS = range(34)
+#: Bugs of `tests/simulation/bugs.py`, a part of what the judge says about each, and seeds that show it.
+BUGS = [
+    ("new_id_per_try", "WRONG twice", (0, 6)),
+    ("job_before_intent", "WRONG twice", (0, 6)),
+    ("next_attempt_in_doubt", "WRONG twice", (0, 1, 3)),
+    ("poll_error_is_failure", "WRONG twice", (0, 10)),
+    ("failure_not_confirmed", "WRONG twice", (0, 6)),
+    ("drivers_ignored", "WRONG twice", (5, 22, 39)),
+    ("overlap_ignored", "WRONG twice", (5, 22, 39)),
+    ("age_ignored", "WRONG twice", (23, 57)),
+    ("duplicates_not_read", "WRONG wrong_advice", (15, 32)),
+]
+HAPPENED = (
+    "deaths",
+    "Paused",
+    "SkippedOverlap",
+    "settled: job",
+    "settled: resend",
+    "settled: write-off",
+    "purchases",
+)
 
 
 def played(*arguments, **env):
@@ -24,14 +43,13 @@ def played(*arguments, **env):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seeds", [SEEDS[::3], SEEDS[1::3], SEEDS[2::3]], ids=["a third", "another", "the last"]
-)
-def test_nothing_is_bought_twice_or_lost_and_no_advice_is_wrong(seeds):
-    code, said = played(*seeds)
-    assert (code, "WRONG" in said) == (0, False), said[-4000:]
-    for happened in ("deaths", "pauses", "settled", "SkippedOverlap", "purchases"):
-        assert happened in said
+@pytest.mark.parametrize("half", [0, 1])
+def test_nothing_is_bought_twice_or_lost_and_no_advice_is_wrong(half):
+    code, said = played(*SEEDS[half::2])
+    assert (code, "WRONG" in said) == (0, False), "\n".join(
+        line for line in said.splitlines() if "WRONG" in line
+    )
+    assert [happened for happened in HAPPENED if happened not in said] == []
 
 
 @pytest.mark.slow
@@ -40,8 +58,8 @@ def test_a_seed_replays_exactly():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bug", "seeds"), [(bug, seeds) for bug, (_, seeds) in BUGS.items()])
-def test_a_seeded_bug_is_found(bug, seeds):
+@pytest.mark.parametrize(("bug", "found", "seeds"), BUGS, ids=[bug for bug, _, _ in BUGS])
+def test_a_seeded_bug_is_found(bug, found, seeds):
     code, said = played("--bug", bug, *seeds)
-    assert "WRONG twice" in said, said[-2000:]
     assert code
+    assert found in said

@@ -115,19 +115,22 @@ class _Player:
                 self._edit(self._chance.choice(CATALOGS))
             await self._turn()
             self._look_at_results(final=False)
-            if self._chance.random() < 0.5:
+            forgets = self.double.weather.dialect == "forgets"
+            if self._chance.random() < (0.1 if forgets else 0.5):
                 await self._settle()
-            await asyncio.sleep(self._chance.choice([60.0, 300.0, 900.0, 4000.0, 4 * 3600.0, 20 * 3600.0]))
+            pauses = [60.0, 20 * 3600.0] if forgets else [60.0, 300.0, 900.0, 4000.0, 4 * 3600.0, 20 * 3600.0]
+            await asyncio.sleep(self._chance.choice(pauses))
             if self._chance.random() < 0.5:
                 self.double.weather = mixed_weather(self._chance, self.double.weather.dialect, clock.now())
         await self._calm_down()
         self._judge()
 
     async def _turn(self) -> None:
-        """Run a catalog, or both at once, perhaps to a death, and perhaps with a pause by a person."""
+        """Run a catalog, both at once, or one twice, perhaps to a death, and perhaps with a pause by a person."""
         began = clock.now()
         both = self._chance.random() < 0.5
-        runs = [self._run(self._chance.choice(["import", "refresh"]), name) for name in CATALOGS[: 1 + both]]
+        catalogs = [*CATALOGS[: 1 + both], *(["spring"] if self._chance.random() < 0.2 else [])]
+        runs = [self._run(self._chance.choice(["import", "refresh"]), name) for name in catalogs]
         if self._chance.random() < 0.15:
             runs.append(self._pause())
         await asyncio.gather(*runs)
@@ -184,10 +187,13 @@ class _Player:
         """Pause all buying for a while; once that has taken hold, nothing is bought."""
         await asyncio.sleep(self._chance.uniform(5, 200))
         held = await people.pause()
-        before = len(self.double.jobs)
+        before = len(self.double.record)
         await asyncio.sleep(600)
-        if held and len(self.double.jobs) > before:
-            self.story.wrong.append(f"{len(self.double.jobs) - before} were bought in a pause")
+        sent = [
+            event["name"] for event in self.double.record[before:] if "create" in event.get("operation", "")
+        ]
+        if held and sent:
+            self.story.wrong.append(f"{len(sent)} creates left in a pause: {sent[:3]}")
         await people.unpause()
         self.story.counts["pauses"] += 1
 
