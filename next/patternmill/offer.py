@@ -3,7 +3,9 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices as Names
@@ -17,6 +19,7 @@ _LISTS = ("categories", "items", "data", "results", "list", "records")
 _WRAPPERS = ("category", "data", "result", "item")
 _OPTIONS = ("options", "optionGroups", "selections", "attributes", "parameters")
 _VALUES = ("values", "choices", "options", "allowedValues", "allowed", "enum")
+_ID = attrgetter("id")
 _TIMES = re.compile(r"(?<=\d)\s*[x×]\s*(?=\d)")
 
 
@@ -63,7 +66,7 @@ class Option(_Record):
 
     def find(self, text: str) -> tuple[str, ...]:
         """Return the offered values that this text can mean; any text is one where no values are known."""
-        return (text,) if self.values is None else tuple({one.id: 1 for one in _meant(self.values, text)})
+        return (text,) if self.values is None else tuple(dict.fromkeys(map(_ID, _meant(self.values, text))))
 
 
 class Category(_Record):
@@ -92,9 +95,11 @@ Record = TypeVar("Record", Value, Option, Category)
 
 def _meant(offered: Iterable[Record], text: str) -> tuple[Record, ...]:
     """Return the records that a text can mean: those with its very key, else those with the same word."""
-    meant = word(text)
-    alike = [one for one in offered if meant in (word(one.id), word(one.title))]
-    return tuple(one for one in alike if key(text) in (key(one.id), key(one.title))) or tuple(alike)
+    meant, alike, exact = word(text), list[Record](), list[Record]()
+    for one in offered:
+        if meant in (word(one.id), word(one.title)):
+            (exact if key(text) in (key(one.id), key(one.title)) else alike).append(one)
+    return tuple(exact or alike)
 
 
 class Offer(BaseModel):
@@ -107,8 +112,8 @@ class Offer(BaseModel):
 
     def find(self, text: str) -> tuple[Category, ...]:
         """Return the categories that this ID or name can mean. An ID that is written exactly means that one."""
-        exact = tuple(one for one in self.categories or () if one.id == text)
-        return exact or _meant(self.categories or (), text)
+        found = _meant(self.categories or (), text)
+        return tuple(one for one in found if one.id == text) or found if len(found) > 1 else found
 
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
@@ -132,12 +137,12 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> O
         return found
 
     offer = parse_list(await answer("categories/list"))
-    named = {one.id: one for text in words or () for one in offer.find(text)}
-    named = {one.id: one for one in offer.categories or ()} if words is None else named
-    details = await asyncio.gather(*(answer("categories/get", category_id) for category_id in named))
-    named = {one.id: with_options(one, detail) for one, detail in zip(named.values(), details, strict=True)}
+    every = offer.categories or ()
+    named = {one.id: one for one in (every if words is None else chain.from_iterable(map(offer.find, words)))}
+    details = await asyncio.gather(*map(partial(answer, "categories/get"), named))
+    named = dict(zip(named, map(with_options, named.values(), details), strict=True))
     notes = [*offer.notes, *_notes(named.values(), answers)]
-    found = offer.categories and tuple(named.get(one.id, one) for one in offer.categories)
+    found = offer.categories and tuple(map(named.get, map(_ID, every), every))
     return Offer(categories=found, notes=tuple(notes), answers=answers)
 
 
@@ -154,7 +159,7 @@ def _notes(named: Iterable[Category], answers: Mapping[str, Any]) -> Iterator[st
 def parse_list(answer: Any) -> Offer:
     """Return the offer of an answer of `categories/list`, without options."""
     try:
-        found = tuple(Category.model_validate(record) for record in _records(answer) or ())
+        found = tuple(map(Category.model_validate, _records(answer) or ()))
     except ValidationError:
         found = ()
     note = "Categories are sent as written, not checked: the list of them cannot be read."
@@ -166,14 +171,18 @@ def _records(answer: Any, depth: int = 3) -> Sequence[Any] | None:
         return answer
     if not isinstance(answer, dict) or depth == 0:
         return None
-    inner = (_records(answer.get(name), depth - 1) for name in _LISTS)
-    return next((found for found in inner if found is not None), None)
+    for name in _LISTS:
+        if (found := _records(answer.get(name), depth - 1)) is not None:
+            return found
+    return None
 
 
 def with_options(category: Category, answer: Any) -> Category:
     """Return the category with the options of an answer of `categories/get`, if they can be read."""
     answers = [answer, *map(answer.get, _WRAPPERS)] if isinstance(answer, dict) else []
-    for record in (one for one in answers if isinstance(one, dict)):
+    for record in answers:
+        if not isinstance(record, dict):
+            continue
         try:
             found = Category.model_validate({"id": category.id, **record})
         except ValidationError:

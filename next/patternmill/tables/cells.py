@@ -22,13 +22,9 @@ _PLAIN_SKU = re.compile(rf"(?!(?i:{_DATE.pattern})$|{_ROUNDED.pattern}$|Err:)[A-
 _PLAIN = re.compile(r"(?!Err:)([A-Za-z]+)(?:[ -~]*[!-~])?")
 
 
-def _phrases(text: str) -> frozenset[str]:
-    return frozenset(" ".join(phrase.split()) for phrase in text.split(","))
-
-
-_NOTHING = _phrases("nan, none, null, nil, na, nat, undefined")
+_NOTHING = frozenset(("nan", "none", "null", "nil", "na", "nat", "undefined"))
 #: What people and programs write for "nothing", "to be done" and "what the row above says".
-_PLACEHOLDERS = _NOTHING | _phrases(
+_PLACEHOLDERS = _NOTHING.union(re.split(r",\s+",
     """n a, not available, not applicable, no data, no prompt, no description, missing, empty, blank, unknown,
     keine angabe, keine, kein, leer, fehlt, vide, aucun, aucune, non disponible, ninguno, ninguna, nd, n d,
     tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, dummy, to be done, to be decided,
@@ -36,8 +32,8 @@ _PLACEHOLDERS = _NOTHING | _phrases(
     lorem ipsum, lorem ipsum dolor sit amet, ditto, dito, dto, do, idem, id, ibid, ibidem, same, same as above,
     as above, see above, same as before, as before, same as previous, same as previous row, same again, as previous,
     like above, s o, so, siehe oben, wie oben, wie zuvor, dasselbe, ci dessus, voir ci dessus, vedi sopra, 同上"""
-)
-_BEGINNINGS = frozenset(phrase.split()[0] for phrase in _PLACEHOLDERS)
+))  # fmt: skip
+_BEGINNINGS = frozenset(re.findall(r"(?m)^\S+", "\n".join(_PLACEHOLDERS)))
 
 
 class Fault(NamedTuple):
@@ -112,8 +108,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 
 def fault_of(rules: str, column: str, text: str) -> Fault | None:
     """Return the fault of a text by the first rule that it breaks."""
-    broken = next((rule for rule in RULES[rules] if rule.finds(text)), None)
-    return broken and Fault(column, broken.code, broken.message.format(shown(text)), broken.remedy)
+    for rule in RULES[rules]:
+        if rule.finds(text):
+            return Fault(column, rule.code, rule.message.format(shown(text)), rule.remedy)
+    return None
 
 
 def _is_plain_sku(text: str) -> bool:

@@ -49,14 +49,16 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
     found = [*_misshapen(sheet, columns)]
     whole = sheet.rows[~sheet.rows.index.isin([*dict(found)])] if found else sheet.rows
     numbers, sku = whole.index.tolist(), columns.title("sku")
-    skus, prompts = (list(map(str.strip, whole[columns.used[name]].tolist())) for name in NEEDED[:2])
+    skus = list(map(str.strip, whole[columns.used["sku"]].tolist()))
+    prompts = list(map(str.strip, whole[columns.used["prompt"]].tolist()))
     of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
     for row, fault in _no_text(sheet, columns) if sheet.kinds else ():
         (of_sku if fault.column == sku else found).append((row, fault))
     chosen = _chosen(whole, Chooser(columns, offer, words))
     ids, categories, selections, faults = zip(*chosen, strict=True) if chosen else ((), (), (), ())
-    found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
+    if any(faults):
+        found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
     cells = zip(ROW, (skus, prompts, ids, categories, selections), strict=True)
     rows = pd.DataFrame(dict(cells), whole.index, dtype="str")
     bad, unsellable = dict(found), dict(of_sku)
@@ -91,9 +93,8 @@ def _misshapen(sheet: Sheet, columns: Columns) -> Iterator[Found]:
 
 def _text_faults(name: str, numbers: Sequence[int], texts: Sequence[str], column: str) -> Iterator[Found]:
     is_plain = IS_PLAIN[name]
-    odd = [(row, text) for row, text in zip(numbers, texts, strict=True) if not is_plain(text)]
-    for row, text in odd:
-        if fault := fault_of(name, column, text):
+    for row, text in zip(numbers, texts, strict=True):
+        if not is_plain(text) and (fault := fault_of(name, column, text)):
             yield row, fault
 
 
@@ -121,21 +122,22 @@ def _no_text(sheet: Sheet, columns: Columns) -> Iterator[Found]:
 
 def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
     """Return what each row chooses. Each distinct combination of cells is resolved once."""
-    cells = (whole[at].fillna(MISSING).to_numpy(dtype=object) for at in chooser.positions)
+    cells = whole[list(chooser.positions)].fillna(MISSING).itertuples(index=False, name=None)
     known: dict[tuple[str, ...], Chosen] = {}
     chosen = []
-    for combination in zip(*cells, strict=True):
+    for combination in cells:
         if combination not in known:
             known[combination] = chooser.choose(combination)
         chosen.append(known[combination])
     return chosen
 
 
-def _problems(found: Iterable[Found], skus: pd.Series) -> pd.DataFrame:
+def _problems(found: Sequence[Found], skus: pd.Series) -> pd.DataFrame:
     """Return the faults as a frame, in the order of the rows."""
-    lines = [(row, "", *fault[:5]) for row, fault in found]
-    problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
-    if lines:
+    problems = pd.DataFrame([], columns=list(PROBLEM), dtype=object)
+    if found:
+        lines = [(row, "", *fault[:5]) for row, fault in found]
+        problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
         problems["sku"] = skus.fillna("").str.strip().reindex(problems["row"]).to_numpy(dtype=object)
         problems = problems.drop_duplicates(["row", "column", "code", "message"])
         problems = problems.sort_values("row", kind="stable", ignore_index=True)

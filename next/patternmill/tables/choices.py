@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from patternmill.offer import Category, Offer, word
@@ -37,10 +38,8 @@ class Chooser:
 
     def __init__(self, columns: Columns, offer: Offer, words: Mapping[str, str]) -> None:
         self._columns, self._offer, self._words = columns, offer, words
-        options = (option for one in offer.categories or () for option in one.options or ())
-        named = {word(name) for option in options for name in (option.id, option.title)}
         #: Columns named as an option is, of which nobody said that they are remarks.
-        self._alike = [at for at in columns.unsaid if word(columns.header[at]) in named]
+        self._alike = _named_as_options(columns, offer) if columns.unsaid else []
         #: The positions of the cells that decide.
         self.positions = (columns.used["category"], *columns.choices.values(), *self._alike)
 
@@ -62,7 +61,8 @@ class Chooser:
             else:
                 selections[choice.option] = choice.value
         if category and not faults:
-            faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
+            if self._alike:
+                faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
             faults = faults or [*self._left_out(category, selections)]
         name = (category.id, category.title) if category else (text, text)
         return Chosen(*name, json.dumps(selections, ensure_ascii=False, sort_keys=True), tuple(faults))
@@ -113,7 +113,9 @@ class Chooser:
             return _Choice(column, name, text)
         by_value = name.startswith(MISSING)
         options = [one for one in category.options if one.values] if by_value else category.find(name)
-        found = [(one.id, value) for one in options for value in one.find(text)]
+        found = list[tuple[str, str]]()
+        for one in options:
+            found += zip(repeat(one.id), one.find(text), strict=False)
         if len(found) == 1 and (by_value or len(options) == 1):
             return _Choice(column, *found[0])
         if found or (len(options) > 1 and not by_value):
@@ -144,6 +146,12 @@ class Chooser:
                 message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
                 yield Fault(self._columns.title("category"), "missing_option", message, remedy)
+
+
+def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
+    options = (option for one in offer.categories or () for option in one.options or ())
+    named = {word(name) for option in options for name in (option.id, option.title)}
+    return [at for at in columns.unsaid if word(columns.header[at]) in named]
 
 
 def missing_cell(column: str) -> Fault:

@@ -37,20 +37,24 @@ def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Col
     meanings = list(map(mapping.meaning, header))
     results = _results(meanings)
     ours = set(results.values())
-    meanings = ["" if at in ours else f"{OPTION}\0{at}" if meaning == OPTION else meaning
-                for at, meaning in enumerate(meanings)]  # fmt: skip
     used: dict[str, int] = {}
+    carried, unsaid = list[int](), list[int]()
     for at, meaning in enumerate(meanings):
+        if at in ours:
+            continue
+        carried.append(at)
         if meaning in (*NEEDED, SELECTIONS) or meaning.startswith(OPTION):
+            meaning = f"{OPTION}\0{at}" if meaning == OPTION else meaning
             if meaning in used:
                 twice = f"{shown(header[used[meaning]])} and {shown(header[at])}"
                 message = f"{name} has the column {shown(meaning)} twice: {twice}."
                 raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
             used[meaning] = at
+        elif meaning not in ("", NOTE):
+            unsaid.append(at)
     _refuse_missing(header, name, mapping, used)
-    carried = tuple(at for at in range(len(header)) if at not in ours)
-    unsaid = tuple(at for at in carried if at not in used.values() and meanings[at] not in ("", NOTE))
-    return Columns(tuple(header), used, carried, unsaid, results.get("run"), results.get("surplus"))
+    ours_at = results.get("run"), results.get("surplus")
+    return Columns(tuple(header), used, tuple(carried), tuple(unsaid), *ours_at)
 
 
 def _results(meanings: Sequence[str]) -> dict[str, int]:
@@ -62,8 +66,8 @@ def _results(meanings: Sequence[str]) -> dict[str, int]:
 
 def _refuse_missing(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
     """Refuse a sheet without a needed column, without one that was confirmed, or with two that mean the same."""
-    if missing := [one for one in NEEDED if one not in used]:
-        raise ColumnsRefused(name, header, missing)
+    if not used.keys() >= set(NEEDED):
+        raise ColumnsRefused(name, header, [one for one in NEEDED if one not in used])
     keys = set(map(key, header))
     for written, meant in mapping.columns.items():
         if key(written) not in keys and mapping.named[key(written)] not in (*used, NOTE):

@@ -1,7 +1,9 @@
 """Rows of a catalog as a sheet that was checked: what a retry makes, and what `results` writes, read no file."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 
 import pandas as pd
 
@@ -34,17 +36,18 @@ def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFram
     """Return the union of the rows' headers by name, and their cells: columns are positions and SURPLUS."""
     places: dict[tuple[str, int], int] = {}
     positions: dict[str, list[int]] = {}
-    for header in dict.fromkeys(row.header for row in rows):
-        names = json.loads(header)
-        numbered = [(name, names[:at].count(name)) for at, name in enumerate(names)]
-        positions[header] = [places.setdefault(name, len(places)) for name in numbered]
+    for header in dict.fromkeys(map(attrgetter("header"), rows)):
+        positions[header], seen = [], Counter[str]()
+        for name in json.loads(header):
+            seen[name] += 1
+            positions[header].append(places.setdefault((name, seen[name]), len(places)))
     columns: list[list[str | None]] = [[None] * len(rows) for _ in range(len(places) + 1)]
     for line, row in enumerate(rows):
         of, cells = positions[row.header], json.loads(row.cells)
         for at, cell in zip([*of, SURPLUS], cells, strict=False):
             columns[at][line] = cell
     frame = pd.DataFrame(dict(zip([*range(len(places)), SURPLUS], columns, strict=True)), dtype="str")
-    return tuple(name for name, _ in places), frame
+    return tuple(map(itemgetter(0), places)), frame
 
 
 def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:

@@ -21,8 +21,8 @@ RESULTS = ("status", "product_id", "pattern_id", "error_code", "error", "run")
 BEYOND = "surplus"
 OURS = frozenset((*RESULTS, BEYOND))
 #: Columns of a catalog, by the keys of their names.
-_OURS = {key(name): name for name in (*NEEDED, SELECTIONS, NOTE, *OURS)}
-_OURS["category id"] = "category"
+_NAMES = (*NEEDED, SELECTIONS, NOTE, *OURS)
+_OURS = dict(zip(map(key, _NAMES), _NAMES, strict=True)) | {"category id": "category"}
 #: What other programs call a column. It is proposed to a person, never taken.
 _OFTEN = {
     "sku": ("article number", "artikelnummer", "art.-nr.", "artikel", "item number", "variant sku", "id"),
@@ -114,8 +114,11 @@ class SheetMapping(BaseModel):
     def score(self, cells: Sequence[str]) -> tuple[bool, int, int]:
         """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
         names = set(map(self.meaning, cells))
-        known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
-        likely = sum(not names.isdisjoint((name, *often)) for name, often in _OFTEN.items())
+        known = likely = 0
+        for name in names:
+            known += name in (*NEEDED, SELECTIONS) or name.startswith(OPTION)
+        for name, often in _OFTEN.items():
+            likely += not names.isdisjoint((name, *often))
         return names >= set(NEEDED), known, likely
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +13,9 @@ import pandas as pd
 
 from patternmill.files import write_whole
 from patternmill.states import CatalogRow, Status
-from patternmill.tables.gallery import gallery
 from patternmill.tables.mapping import BEYOND, RESULTS
 from patternmill.tables.sheet import SURPLUS
+from patternmill.text import counted
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -24,6 +25,18 @@ _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
 #: JSON as people read it; an encoder that is made once takes a third of the time.
 dumps = json.JSONEncoder(ensure_ascii=False).encode
+_MOST_CARDS = 2000
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Patterns</title>
+<style>
+body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; background: #f6f5f3 }}
+main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
+article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }}
+h2 {{ font-size: 1rem }}
+</style>
+<h1>{title}</h1>
+<main>{cards}</main>
+"""
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
 
 
@@ -41,11 +54,12 @@ def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str
     """Return every row of the sheet under its own header, with its result beside it, or all of its faults."""
     header, carried = checked.columns.header, list(checked.columns.carried)
     rows = checked.sheet.rows[carried].fillna("").set_axis(range(len(carried)), axis=1)
-    titles = [header[at] for at in carried]
+    titles = list(map(header.__getitem__, carried))
     if (beyond := checked.sheet.rows[SURPLUS]).notna().any():
         rows, titles = rows.assign(beyond=beyond.fillna("")), [*titles, BEYOND]
     refused = _refusals(checked.problems) if len(checked.problems) else {}
-    became = [results.get(row) or refused.get(row) or Result() for row in rows.index.tolist()]
+    known = {**dict.fromkeys(rows.index.tolist(), Result()), **refused, **results}
+    became = list(map(known.__getitem__, rows.index.tolist()))
     added = pd.DataFrame(became, rows.index, list(RESULTS[:-1]), dtype="str").assign(run=run_id)
     # By position: a sheet may have several columns of one name.
     return pd.concat([rows, added], axis=1).set_axis([*titles, *RESULTS], axis=1)
@@ -81,13 +95,32 @@ def _files(frame: pd.DataFrame, checked: "Checked", failures: pd.DataFrame) -> I
     yield "gallery.html", gallery(checked.rows, frame.iloc[:, -len(RESULTS) :]).encode()
 
 
+def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
+    """Return the page of the rows that have a pattern. Both frames are indexed by row number."""
+    made = rows[["sku", "prompt", "category"]].join(results, how="inner")
+    made = made[made["pattern_id"].ne("")]
+    patterns = made["pattern_id"].unique()
+    made = made[made["pattern_id"].isin(patterns[:_MOST_CARDS])]
+    lines: dict[str, list[tuple[str, ...]]] = {}
+    columns = ["pattern_id", "prompt", "sku", "category", "status", "product_id"]
+    for pattern, *line in made[columns].to_numpy():
+        lines.setdefault(pattern, []).append(tuple(line))
+    more = f", of which these are the first {_MOST_CARDS:,}" if len(patterns) > _MOST_CARDS else ""
+    return _PAGE.format(title=counted(len(patterns), "pattern") + more, cards="\n".join(_cards(lines)))
+
+
+def _cards(patterns: dict[str, list[tuple[str, ...]]]) -> Iterator[str]:
+    for pattern, lines in patterns.items():
+        rows = "".join(f"<li>{escape(' · '.join(filter(None, line[1:])))}</li>" for line in lines)
+        yield f"<article><h2>{escape(lines[0][0])}</h2><p>{escape(pattern)} · no picture</p><ul>{rows}</ul></article>"
+
+
 def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
     """Yield rows as they are; columns without a name of their own are numbered."""
     names: list[str] = []
     for at, name in enumerate(frame.columns, 1):
         names.append(name if name and name not in names else f"{name or 'column'} ({at})")
-    columns = (frame.iloc[:, at].to_numpy(dtype=object) for at in range(len(names)))
-    for cells in zip(*columns, strict=True):
+    for cells in frame.itertuples(index=False, name=None):
         yield dumps(dict(zip(names, cells, strict=True))) + "\n"
 
 

@@ -186,7 +186,7 @@ def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: Sh
     if not 0 < len(header) <= _MOST_COLUMNS:
         message = f"{name} has {counted(len(header), 'column')} in row {number}, its header."
         raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
-    above = sum(1 + len(_BREAK.findall("".join(cells))) for cells in first.rows[:number])
+    above = number + len(_BREAK.findall("".join(itertools.chain.from_iterable(first.rows[:number]))))
     rest = _Part(number + 1, first.rows[number:], above + 1, first.is_broken)
     rows, blank = _collect(itertools.chain([rest], parts), header, delimiter)
     if rows.empty:
