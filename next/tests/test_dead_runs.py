@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,15 @@ with tags(sys.argv[1]):
 
 
 def killed(tag: str) -> None:
-    """Begin a flow run with a tag in a process, and kill the process once all its tasks run."""
+    """Begin a flow run with a tag in a process, and kill the process once the server knows that its tasks run."""
     hanging = subprocess.Popen([sys.executable, "-c", _HANGS, tag], stdout=subprocess.PIPE, text=True)
     with hanging:
         assert hanging.stdout
         assert [hanging.stdout.readline() for _ in range(3)] == ["begun\n"] * 3
+        (run,) = asyncio.run(runs_of(tag))
+        until = time.monotonic() + 30
+        while asyncio.run(task_states(run)) != {"Running"} and time.monotonic() < until:
+            time.sleep(0.2)
         hanging.kill()
 
 
