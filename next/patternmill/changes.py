@@ -9,6 +9,8 @@ from typing import NamedTuple
 from patternmill.items import Row, likeness_of
 from patternmill.text import key, normal
 
+#: What the keys of rows without a usable sku begin with, as no folded sku does: it has no spaces.
+NO_SKU = "# "
 #: Up to so many changes never need a person.
 _FEW = 5
 
@@ -87,7 +89,7 @@ def compare(
     ]  # fmt: skip
     gone = {
         name for name, row in living.items()
-        if not (name in wanted or name in refused or name.startswith("#") or row.likeness in unsold)
+        if not (name in wanted or name in refused or name.startswith(NO_SKU) or row.likeness in unsold)
     }  # fmt: skip
     added = wanted.keys() - living.keys()
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})

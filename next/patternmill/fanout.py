@@ -136,7 +136,7 @@ class Fanout:
         size = max(LEAST_ROWS, -(-len(rows) // MOST_TASK_RUNS)) if as_groups else len(rows)
         async with asyncio.TaskGroup() as running:
             for attempt in others:
-                running.create_task(self._engine.follow(attempt))
+                running.create_task(self._follow(attempt))
             for start in range(0, len(rows), size or 1):
                 group = Group(f"rows {rows[start].number} to {rows[min(start + size, len(rows)) - 1].number}")
                 made = None
@@ -151,6 +151,13 @@ class Fanout:
                 group.coming.put_nowait(None)
                 if self._engine.halt:
                     return
+
+    async def _follow(self, attempt: Attempt) -> None:
+        """Follow a job that no row names. What goes wrong halts the run, as it does with rows."""
+        try:
+            await self._engine.follow(attempt)
+        except PatternmillError as reason:
+            self._engine.halt.set(reason)
 
     async def _group(self, group: Group, make: Any) -> None:
         """Make a group, unshown where whoever shows it refuses to begin it."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from patternmill.changes import NO_SKU
 from patternmill.items import likeness_of
 from patternmill.plan import Plan
 from patternmill.text import sku_key
@@ -41,11 +42,12 @@ def records(
     wanted, refusals = {row.number: row for row in plan.rows}, refusals_of(checked)
     after = max((row.position for row in stored.values()), default=-1) + 1
     skus = skus_of(checked)
-    made: list[dict[str, Any]] = []
+    keys = {number: sku_key(skus[number]) for number in contents}
+    taken, made = set(keys.values()), list[dict[str, Any]]()
     for place, (number, cells) in enumerate(kept_cells(checked).items()):
         sku = skus[number]
         record: dict[str, Any] = {**_EMPTY, "number": number, "cells": cells, "run": run_id, "sku": sku}
-        record["key"] = sku_key(sku)
+        record["key"] = keys.get(number) or sku_key(sku)
         if number in contents:
             record["content"] = _content(*contents[number])
         if row := wanted.get(number):
@@ -54,8 +56,9 @@ def records(
         else:
             refusal = refusals.get(number) or _renamed(plan.changes.renamed[number])
             record["refusal"] = json.dumps(refusal, ensure_ascii=False)
-            if refusal["is_of_sku"]:
-                record["key"] = f"#{number}" + (f"/{checked.sheet.name}" if is_part else "")
+            if number not in keys and (refusal["is_of_sku"] or record["key"] in taken):
+                record["key"] = f"{NO_SKU}{number}" + (f"/{checked.sheet.name}" if is_part else "")
+            taken.add(record["key"])
         known = stored.get(record["key"])
         record["position"] = place if not is_part else known.position if known else after + place
         record["differs"] = known is None or known.retired is not None or any(

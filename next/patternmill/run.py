@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill import items
-from patternmill.changes import Changes, RowLimit, compare
+from patternmill.changes import NO_SKU, Changes, RowLimit, compare
 from patternmill.engine import Engine
 from patternmill.errors import Halted, PatternmillError
 from patternmill.fanout import Fanout, Maker
@@ -278,7 +278,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         rows = records(checked, plan, stored, lease.driver, run.is_part)
         run.keys = [record["key"] for record in rows]
         if not run.is_part:
-            replaced = [name for name in stored.keys() - set(run.keys) if name.startswith("#")]
+            replaced = [name for name in stored.keys() - set(run.keys) if name.startswith(NO_SKU)]
     differing = [record for record in rows if record.pop("differs")]
     gone = plan.changes.gone if request.verb == "refresh" else frozenset()
 

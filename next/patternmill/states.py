@@ -99,7 +99,7 @@ class Outcome(StrEnum):
 class CatalogRow:
     """A row of a catalog as it is now: what the ledger stores of it, and what follows from its attempts.
 
-    `key` is the folded sku, or `#` and the row's number where the sku is unusable. `cells` is a JSON array in the
+    `key` is the folded sku, or `# ` and the row's number where the sku is unusable. `cells` is a JSON array in the
     order of `header`, the JSON array of the header of the sheet that it came from last. `content` is a JSON object
     with `prompt`, `category`, `category_id` and `selections`, and `refusal` one with `code`, `message`, `remedy` and
     `column`; empty where there is none. `wants` and `has` are items, the others are the service's IDs:

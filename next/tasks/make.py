@@ -1,9 +1,11 @@
 """Prefect tasks that do the work: a task run lasts as long as what it makes."""
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
@@ -21,6 +23,7 @@ from tasks.dead_runs import catalog_tag, end_dead_runs
 from tasks.page import watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
+_LOOKING = 5.0
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
 # Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
 logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
@@ -123,4 +126,28 @@ async def _ask(question: Question) -> Agreement | None:
     return await ask(question)
 
 
-PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _begun, _ask, watching)
+@contextlib.asynccontextmanager
+async def _watching(run: Run) -> AsyncIterator[None]:
+    """Show how far a run is, and stop it once somebody cancels it on the screen."""
+    context = FlowRunContext.get()
+    cancelled = asyncio.create_task(
+        _stop_if_cancelled(run, context.flow_run.id if context and context.flow_run else None)
+    )
+    try:
+        async with watching(run):
+            yield
+    finally:
+        cancelled.cancel()
+
+
+async def _stop_if_cancelled(run: Run, flow_run_id: UUID | None) -> None:
+    while flow_run_id is not None:
+        await asyncio.sleep(_LOOKING)
+        with contextlib.suppress(Exception):  # whatever the client raises
+            async with get_client() as client:
+                state = (await client.read_flow_run(flow_run_id)).state
+            if state is not None and state.is_cancelling():
+                run.halt.stop()
+
+
+PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _begun, _ask, _watching)

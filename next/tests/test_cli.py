@@ -17,8 +17,8 @@ from tests.test_runs import row, sheet
 
 ROOT = Path(__file__).parent.parent
 VERBS = [
-    "check", "offer", "import", "refresh", "retry", "status", "explain", "settle", "results", "catalog", "pause", "unpause",
-    "up", "studio",
+    "check", "offer", "import", "refresh", "retry", "status", "explain", "settle", "results", "catalog",
+    "pause", "unpause", "up", "studio",
 ]  # fmt: skip
 
 

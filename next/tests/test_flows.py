@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.states import Cancelling
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
@@ -154,3 +155,24 @@ def test_the_runs_of_a_killed_process_are_closed_by_the_next_run(double):
     runs, tasks = asyncio.run(recorded(tag="production:killed"))
     assert sorted(run.state.type.value for run in runs) == ["COMPLETED", "CRASHED"]
     assert all(one.state.is_final() for one in tasks)
+
+
+def test_a_run_that_is_cancelled_on_the_screen_begins_nothing_more(double):
+    double.weather = Weather(latency=0.001, pattern_time=12.0, product_time=3.0, spread=0.01)
+    sheet(*(row(at) for at in range(20)), name="cancelled.csv")
+
+    async def case():
+        running = asyncio.create_task(bulk_import(file="cancelled.csv", return_state=True))
+        while not double.jobs:
+            await asyncio.sleep(0.1)
+        async with get_client() as client:
+            tagged = FlowRunFilter.model_validate({"tags": {"all_": ["production:cancelled"]}})
+            (mine,) = await client.read_flow_runs(flow_run_filter=tagged)
+            await client.set_flow_run_state(mine.id, Cancelling())
+        state = await running
+        async with get_client() as client:
+            return state, (await client.read_flow_run(mine.id)).state
+
+    state, on_server = asyncio.run(case())
+    assert (state.name, on_server.type.value) == ("Cancelled", "CANCELLED")
+    assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4

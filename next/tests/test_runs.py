@@ -265,3 +265,20 @@ def test_two_catalogs_with_equal_rows_begun_together_buy_nothing_twice(double):
 def test_a_catalog_is_named_as_a_folder_can_be(double, name):
     sheet(row(1))
     assert run(catalog=name).outcome is Outcome.REFUSED
+
+
+def test_a_sku_that_begins_with_a_hash_is_a_sku(double):
+    sheet(row(1, sku="#5"), row(2), row(3), ("", "waves", "Tote", "m", ""))
+    run()
+    sheet(row(2), row(1, sku="#5"), row(3))
+    end = run()
+    assert end.outcome is Outcome.COMPLETED
+    assert set(catalog()) == {"#5", "a-2", "a-3"}
+    assert made(double) == (3, 3)
+
+
+def test_a_misshapen_row_with_the_sku_of_another_hides_nothing(double):
+    sheet(row(1), (*row(1, "waves"), "surplus"), row(2))
+    end = run()
+    assert end.summary.counts == {"succeeded": 2, "refused": 1}
+    assert [one.status for one in catalog().values()] == ["succeeded", "refused", "succeeded"]

@@ -96,7 +96,7 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE INDEX IF NOT EXISTS events_by_request ON events (request_id);
 CREATE INDEX IF NOT EXISTS events_by_stage ON events (environment, stage, state, seq);
 
--- The rows of each catalog, by folded sku, or by `#` and the row's number where the sku is unusable: what the sheet says
+-- The rows of each catalog, by folded sku, or by `# ` and the row's number where the sku is unusable: what the sheet says
 -- (`cells`, in the order of the header of `run`), the item that it wants and the one whose product it has.
 CREATE TABLE IF NOT EXISTS catalog_rows (
     environment TEXT NOT NULL,
