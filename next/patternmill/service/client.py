@@ -8,11 +8,11 @@ import ssl
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from email.utils import mktime_tz, parsedate_tz
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -73,7 +73,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         #: By operation, the fields of requests that its answers have repeated exactly.
         self._repeated = defaultdict[str, set[str]](set)
         self.pace = Pace()
-        self.polling = {stage: Polling(()) for stage in Stage}
+        self.polling: MutableMapping[Stage, Polling] = defaultdict(partial(Polling, ()))
         #: Called as the body of a create is written: raises PatternmillError where it must not leave any more.
         self.confirm: Callable[[], None] = lambda: None
         #: Whether nothing may be sent again for now.
@@ -121,10 +121,8 @@ class Client(AbstractAsyncContextManager["Client"]):
         began, patience = loop.time() - age, max(self._patience[1], age + min(self._patience[1], _GRACE))
         now = Situation(self._asked(_POLL, attempt, is_other, job_is_new=False), patience)
         # One that is not watched from its beginning is asked about at once.
-        wait, polls = (
-            0.0 if age > max(polling.first, 2.0) else polling.pause(age, scout=scout),
-            self.pace.polls,
-        )
+        wait = 0.0 if age > max(polling.first, 2.0) else polling.pause(age, scout=scout)
+        polls = self.pace.polls
         while True:
             await asyncio.sleep(max(pause, min(wait, patience - age)))
             await polls.turn()
@@ -147,10 +145,8 @@ class Client(AbstractAsyncContextManager["Client"]):
 
     async def ask_about(self, attempt: Attempt, is_other: IsOther) -> Decision:
         """Ask about the job of an attempt once."""
-        wall = self._now()
-        began = (
-            asyncio.get_running_loop().time() - wall + (attempt.accepted_at or attempt.intended_at or wall)
-        )
+        since = attempt.accepted_at or attempt.intended_at or self._now()
+        began = asyncio.get_running_loop().time() - self._now() + since
         now = Situation(self._asked(_POLL, attempt, is_other), math.inf, tries=3)
         answer, now = await self._judged(_POLL, json.dumps({"jobId": attempt.job_id}), now, began)
         return self._masked(answers.decide_poll(answer, now))

@@ -78,7 +78,11 @@ def _of_result(data: Mapping[str, Any], asked: Asked, own: Stage) -> str:
 
 def repeats(data: Mapping[str, Any], sent: Mapping[str, Any]) -> set[str]:
     """Return the fields of a request that an answer repeats exactly."""
-    return {name for name, values in _named(data, sent).items() if sent[name] in values}
+    repeated = set[str]()
+    for name, values in _named(data, sent).items():
+        if sent[name] in values:
+            repeated.add(name)
+    return repeated
 
 
 def _identifier(data: Any, name: str) -> str:

@@ -114,10 +114,6 @@ def fault_of(rules: str, column: str, text: str) -> Fault | None:
     return None
 
 
-def _is_plain_sku(text: str) -> bool:
-    return bool(_PLAIN_SKU.fullmatch(text))
-
-
 def _is_plain_prompt(text: str) -> bool:
     found = _PLAIN.fullmatch(text)
     if found is None or len(text) > PROMPT_LIMIT:
@@ -126,4 +122,4 @@ def _is_plain_prompt(text: str) -> bool:
 
 
 #: By column: a quick look that says whether a text surely breaks no rule.
-IS_PLAIN = {"sku": _is_plain_sku, "prompt": _is_plain_prompt}
+IS_PLAIN: Mapping[str, Callable[[str], object]] = {"sku": _PLAIN_SKU.fullmatch, "prompt": _is_plain_prompt}

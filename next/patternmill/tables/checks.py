@@ -45,7 +45,7 @@ class Checked:
 
 def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str, str]) -> Checked:
     """Return the sheet with all its problems. `words` says what a word of the sheet means, by the word's key."""
-    sheet = _as_written(sheet, columns)
+    sheet = sheet if columns.run is None else _as_written(sheet, columns)
     found = [*_misshapen(sheet, columns)]
     whole = sheet.rows[~sheet.rows.index.isin([*dict(found)])] if found else sheet.rows
     numbers, sku = whole.index.tolist(), columns.title("sku")
@@ -71,8 +71,6 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
     """Return a results file with its cells as they were in the sheet: CSV alone has apostrophes before formulas."""
-    if columns.run is None:
-        return sheet
     rows = sheet.rows if sheet.is_workbook else sheet.rows.apply(restored)
     if columns.beyond is not None:
         rows = rows.copy()

@@ -1,7 +1,7 @@
 """What the cells of a row choose among what is offered."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -78,7 +78,7 @@ class Chooser:
         if fault := fault_of("word", column, text):
             return fault
         if len(found) > 1:
-            message = f"{shown(text)} can be {_either(one.id for one in found)}"
+            message = f"{shown(text)} can be {' or '.join(shown(one.id) for one in found)}"
             return Fault(column, "ambiguous_category", message, "write the ID that is meant")
         if not found and self._offer.categories:
             return _unknown(
@@ -120,7 +120,8 @@ class Chooser:
             return _Choice(column, *found[0])
         if found or (len(options) > 1 and not by_value):
             pairs = found or [(one.id, text) for one in options]
-            message = f"{shown(text)} can be {_either(f'{option}: {value}' for option, value in pairs)}"
+            either = " or ".join(shown(": ".join(pair)) for pair in pairs)
+            message = f"{shown(text)} can be {either}"
             return Fault(column, "ambiguous_option", message, _AMBIGUOUS)
         if not options:
             names = [one.id for one in category.options]
@@ -176,10 +177,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key(name) for name, _ in pairs}) < len(pairs):
         raise ValueError("names an option twice")
     return dict(pairs)
-
-
-def _either(names: Iterable[str]) -> str:
-    return " or ".join(map(shown, names))
 
 
 _nearest = lru_cache(nearest)

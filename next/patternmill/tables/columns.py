@@ -26,7 +26,10 @@ class Columns:
     @property
     def choices(self) -> dict[str, int]:
         """Return the positions of the columns that choose options."""
-        return {name: at for name, at in self.used.items() if name == SELECTIONS or name.startswith(OPTION)}
+        choices = dict(self.used)
+        for name in NEEDED:
+            choices.pop(name, None)
+        return choices
 
     def title(self, name: str) -> str:
         return self.header[self.used[name]]

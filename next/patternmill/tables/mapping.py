@@ -100,12 +100,12 @@ class SheetMapping(BaseModel):
     @cached_property
     def words(self) -> Mapping[str, str]:
         """Return what each word means, by the word's key."""
-        return {key(text): meant for text, meant in self.values.items()}
+        return dict(zip(map(key, self.values), self.values.values(), strict=True))
 
     @cached_property
     def named(self) -> Mapping[str, str]:
         """Return what each column means, by its header's key."""
-        return {key(header): meaning(meant) for header, meant in self.columns.items()}
+        return dict(zip(map(key, self.columns), map(meaning, self.columns.values()), strict=True))
 
     def meaning(self, header: str) -> str:
         """Return the catalog's name of a column, by this mapping or by its own name."""

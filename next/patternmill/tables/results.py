@@ -31,11 +31,9 @@ _PAGE = """<!doctype html>
 <style>
 body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; background: #f6f5f3 }}
 main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
-article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }}
-h2 {{ font-size: 1rem }}
+article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }} h2 {{ font-size: 1rem }}
 </style>
-<h1>{title}</h1>
-<main>{cards}</main>
+<h1>{title}</h1><main>{cards}</main>
 """
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
 
@@ -101,18 +99,13 @@ def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
     made = made[made["pattern_id"].ne("")]
     patterns = made["pattern_id"].unique()
     made = made[made["pattern_id"].isin(patterns[:_MOST_CARDS])]
-    lines: dict[str, list[tuple[str, ...]]] = {}
-    columns = ["pattern_id", "prompt", "sku", "category", "status", "product_id"]
-    for pattern, *line in made[columns].to_numpy():
-        lines.setdefault(pattern, []).append(tuple(line))
+    columns, cards = ["prompt", "sku", "category", "status", "product_id"], dict[str, str]()
+    for pattern, prompt, *line in made[["pattern_id", *columns]].to_numpy():
+        head = f"<article><h2>{escape(prompt)}</h2><p>{escape(pattern)} · no picture</p><ul>"
+        cards[pattern] = f"{cards.get(pattern, head)}<li>{escape(' · '.join(filter(None, line)))}</li>"
     more = f", of which these are the first {_MOST_CARDS:,}" if len(patterns) > _MOST_CARDS else ""
-    return _PAGE.format(title=counted(len(patterns), "pattern") + more, cards="\n".join(_cards(lines)))
-
-
-def _cards(patterns: dict[str, list[tuple[str, ...]]]) -> Iterator[str]:
-    for pattern, lines in patterns.items():
-        rows = "".join(f"<li>{escape(' · '.join(filter(None, line[1:])))}</li>" for line in lines)
-        yield f"<article><h2>{escape(lines[0][0])}</h2><p>{escape(pattern)} · no picture</p><ul>{rows}</ul></article>"
+    title = counted(len(patterns), "pattern") + more
+    return _PAGE.format(title=title, cards="\n".join(map("{}</ul></article>".format, cards.values())))
 
 
 def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
@@ -133,16 +126,15 @@ def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
 
 def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
     """Return the product that each row of a catalog has, for feeds."""
-    products = [_product(row) for row in rows if row.has_product_id and row.retired is None]
+    products: list[tuple[str, ...]] = []
+    for row in rows:
+        if row.has_product_id and row.retired is None:
+            # What it was made of is known only where the row wants no other.
+            content = json.loads(row.content) if row.content and row.product_id else {}
+            made_of = content.get("prompt", ""), content.get("category", "")
+            selections = dumps(content["selections"]) if content else ""
+            products.append((row.sku, row.has_product_id, row.has_pattern_id, *made_of, selections))
     return _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ",")
-
-
-def _product(row: CatalogRow) -> list[str]:
-    """Return the product that a row has. What it was made of is known only where the row wants no other."""
-    content = json.loads(row.content) if row.content and row.product_id else {}
-    selections = dumps(content["selections"]) if content else ""
-    made_of = (content.get("prompt", ""), content.get("category", ""), selections)
-    return [row.sku, row.has_product_id, row.has_pattern_id, *made_of]
 
 
 def _whole_sheet(rows: Sequence[CatalogRow]) -> pd.DataFrame:

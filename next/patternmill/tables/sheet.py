@@ -118,7 +118,8 @@ def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
     for delimiter in DELIMITERS:
         rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
         try:
-            fits = [(mapping.score(cells), len(cells)) for cells in itertools.islice(rows, _HEADER_WITHIN)]
+            top = list(itertools.islice(rows, _HEADER_WITHIN))
+            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
         except csv.Error:
             continue
         if max(fits, default=best) > best:
@@ -203,8 +204,7 @@ def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
 def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> tuple[pd.DataFrame, int]:
     """Return the rows that show anything as a frame, and the number of the others."""
     width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
-    columns: list[list[str | None]] = [[] for _ in header]
-    known: list[dict[str | None, str | None]] = [{} for _ in header]
+    columns: list[tuple[list[str | None], dict[str | None, str | None]]] = [([], {}) for _ in header]
     for part in parts:
         total += len(part.rows)
         rows: Sequence[Sequence[str | None]] = part.rows
@@ -219,13 +219,13 @@ def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> t
             rows = [[*cells[:width], *[None] * (width - len(cells))] for _, cells in filled]
             numbers += [at for at, _ in filled]
         # One object for equal cells, as long as a column has few different ones.
-        for column, same, cells in zip(columns, known, zip(*rows, strict=True), strict=False):
+        for (column, same), cells in zip(columns, zip(*rows, strict=True), strict=False):
             column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
         if len(numbers) > _MOST_ROWS:
             raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
     index = pd.Index(numbers, dtype="int64")
     columns.reverse()
-    frame = {at: pd.Series(columns.pop(), index, dtype="str") for at in range(width)}
+    frame = {at: pd.Series(columns.pop()[0], index, dtype="str") for at in range(width)}
     return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
 
 
