@@ -17,9 +17,9 @@ BUGS = [
     ("next_attempt_in_doubt", "WRONG twice", (0, 1, 3)),
     ("poll_error_is_failure", "WRONG twice", (0, 10)),
     ("failure_not_confirmed", "WRONG twice", (0, 6)),
-    ("drivers_ignored", "WRONG twice", (5, 22, 39)),
-    ("overlap_ignored", "WRONG twice", (5, 22, 39)),
-    ("age_ignored", "WRONG twice", (23, 57)),
+    ("drivers_ignored", "WRONG twice", (39, 56)),
+    ("overlap_ignored", "WRONG twice", (56, 124)),
+    ("age_ignored", "WRONG twice", (6, 40)),
     ("duplicates_not_read", "WRONG wrong_advice", (15, 32)),
 ]
 HAPPENED = (

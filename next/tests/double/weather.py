@@ -1,7 +1,7 @@
 """What goes wrong at the double: the weather of its exchanges, spells of time, and dialects for repeated requests."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,8 +91,12 @@ class Weather:
     echoes: bool = False
 
 
-def mixed_weather(chance: random.Random, dialect: str, now: float) -> Weather:
-    """Return weather with all kinds of faults at once, some of them often, and spells in the hours after `now`."""
+def mixed_weather(chance: random.Random, dialect: str, now: float, spared: Collection[str] = ()) -> Weather:
+    """Return weather with all kinds of faults at once, some of them often, and spells soon after `now`.
+
+    `spared`: spells that are not among them.
+    """
+    drawn = [_spell(chance, now) for _ in range(chance.choice([0, 1, 2, 3]))]
     share = chance.choice([0.01, 0.05, 0.12, 0.3])
     weights = {fault: chance.expovariate(1.0) for fault in FAULTS}
     if (
@@ -102,7 +106,7 @@ def mixed_weather(chance: random.Random, dialect: str, now: float) -> Weather:
     return Weather(
         dialect=dialect,
         faults={fault: share * weight / sum(weights.values()) for fault, weight in weights.items()},
-        spells=tuple(_spell(chance, now) for _ in range(chance.choice([0, 1, 2, 3]))),
+        spells=tuple({spell.kind: spell for spell in drawn if spell.kind not in spared}.values()),
         latency=chance.choice([0.001, 0.05, 0.4]),
         rate=chance.choice([None, None, 3.0, 10.0]),
         pattern_time=chance.choice([5.0, 20.0, 75.0]),
@@ -120,7 +124,7 @@ def mixed_weather(chance: random.Random, dialect: str, now: float) -> Weather:
 
 def _spell(chance: random.Random, now: float) -> Spell:
     begins, kind = now + chance.choice([0.0, chance.uniform(0, 300)]), chance.choice(SPELLS)
-    # For a minute at most: what a service says to several runs, one after the other, is true.
+    # For a minute at most: what a service says to two runs, one after the other, is true.
     lasts = chance.choice([8.0, 60.0] if kind == "read_failed" else [8.0, 60.0, 300.0, 1500.0])
     every = kind in ("away", "jobs_fail", "read_failed", "no_more")
     return Spell(kind, begins, begins + lasts, 1.0 if every else chance.choice([0.05, 0.3, 1.0]))

@@ -121,7 +121,10 @@ class _Player:
             pauses = [60.0, 20 * 3600.0] if forgets else [60.0, 300.0, 900.0, 4000.0, 4 * 3600.0, 20 * 3600.0]
             await asyncio.sleep(self._chance.choice(pauses))
             if self._chance.random() < 0.5:
-                self.double.weather = mixed_weather(self._chance, self.double.weather.dialect, clock.now())
+                dialect = self.double.weather.dialect
+                self.double.weather = mixed_weather(
+                    self._chance, dialect, clock.now(), spared=("read_failed",)
+                )
         await self._calm_down()
         self._judge()
 
