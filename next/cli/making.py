@@ -3,6 +3,9 @@
 import asyncio
 import contextlib
 import json
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -56,6 +59,7 @@ _BUYING = (
     _YES,
     _JSON,
 )
+_is_server_lost = threading.Event()
 
 
 def _with(*options: Any) -> Callable[[Any], Any]:
@@ -173,6 +177,9 @@ def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options:
                 click.echo(
                     f"Made by the embedded studio. For your own service set {PREFIX}STUDIO_URL and _API_KEY."
                 )
+    if _is_server_lost.is_set():
+        sys.stdout.flush()
+        os._exit(end.outcome.exit_code)  # Prefect's client would try to reach it for minutes
     return end.outcome.exit_code
 
 
@@ -246,6 +253,7 @@ async def _shown(request: Request, server: "Server") -> End:
     except Exception as lost:  # whatever the client raises: what the flow does ends in a state
         end, is_settled = _end_on_record(request, started, lost), False
     if not is_settled:
+        _is_server_lost.set()
         click.echo(
             "The Prefect server did not get all of this run: what is said here and in the results is true.",
             err=True,

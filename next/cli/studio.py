@@ -1,6 +1,5 @@
 """The embedded studio of a home, which its commands share as they share a Prefect server."""
 
-import asyncio
 import contextlib
 import json
 import secrets
@@ -41,7 +40,7 @@ def is_meant(settings: Settings) -> bool:
     try:
         return not database.read("SELECT name FROM environments WHERE name <> :studio", studio=STUDIO)
     finally:
-        asyncio.run(database.close())
+        database.disconnect()
 
 
 def _launch(folder: Path, pace: str, port: int) -> Launch:

@@ -4,14 +4,12 @@ import asyncio
 import contextlib
 import logging
 import os
-import queue
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from patternmill.errors import PatternmillError
@@ -42,10 +40,13 @@ class Server:
 
     async def settled(self, flow_run_id: UUID | str) -> bool:
         """Wait, for some seconds at most, until the server has all of an ended flow run; return whether it has."""
+        from prefect.events.worker import EventsWorker
+        from prefect.logging.handlers import APILogWorker
+
         until = time.monotonic() + _SETTLING
         if not self.answers or not await _is_up():
             return False
-        for sender in _senders():
+        for sender in (EventsWorker, APILogWorker):
             await asyncio.to_thread(sender.drain_all, max(0.0, until - time.monotonic()))
         try:
             async with asyncio.timeout(max(1.0, until - time.monotonic())):
@@ -62,25 +63,6 @@ async def _is_up() -> bool:
         async with asyncio.timeout(5), get_client() as client:
             return await client.api_healthcheck() is None
     return False
-
-
-def _senders() -> tuple[Any, ...]:
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-
-    return EventsWorker, APILogWorker
-
-
-def _forget_unsent() -> None:
-    """Drop what Prefect's client could not send to a lost server.
-
-    At exit it would try for seven seconds an event, which is minutes. Its names are private: there is no other way.
-    """
-    for sender in _senders():
-        for instance in list(sender._instances.values()):
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    instance._queue.get_nowait()
 
 
 async def _recorded(flow_run_id: str) -> bool:
@@ -113,8 +95,7 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
         logging.raiseExceptions = False
         if configured := PREFECT_API_URL.value():
             ui = str(PREFECT_UI_URL.value() or configured)
-            async with _left(Server(configured, ui, await _accepts(configured))) as server:
-                yield server
+            yield Server(configured, ui, await _accepts(configured))
             return
         with contextlib.ExitStack() as used:
             try:
@@ -126,20 +107,8 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
                 return
             address = f"{shared.address}/api"
             own = {"PREFECT_API_URL": address, "PREFECT_HOME": str(folder)}
-            used.enter_context(_settings(own | _without_socks()))
-            is_ready = await _ready(shared, say)
-            async with _left(Server(address, shared.address, is_ready, is_shared=True)) as server:
-                yield server
-
-
-@contextlib.asynccontextmanager
-async def _left(server: Server) -> AsyncIterator[Server]:
-    """Have this process end in time, though its server is lost meanwhile."""
-    try:
-        yield server
-    finally:
-        if server.answers and not await _is_up():
-            _forget_unsent()
+            used.enter_context(_settings(own))
+            yield Server(address, shared.address, await _ready(shared, say), is_shared=True)
 
 
 def _direct() -> dict[str, str]:
@@ -147,13 +116,6 @@ def _direct() -> dict[str, str]:
     given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     hosts = ",".join(filter(None, (given, HOST, "localhost")))
     return {"NO_PROXY": hosts, "no_proxy": hosts}
-
-
-def _without_socks() -> dict[str, str]:
-    """Return what hides SOCKS proxies, which Prefect's client cannot even be made with, wherever its server is."""
-    return {
-        name: "" for name, text in os.environ.items() if name.lower().endswith("_proxy") and "socks" in text
-    }
 
 
 @contextlib.contextmanager
@@ -182,7 +144,7 @@ def _launch(folder: Path, port: int) -> Launch:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
-    return [__name__], variables | _without_socks()
+    return [__name__], variables
 
 
 async def _ready(shared: Shared, say: Callable[[str], None]) -> bool:

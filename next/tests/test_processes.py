@@ -1,8 +1,11 @@
 """Real processes of the command: two at once on one ledger, with a service that looks before it writes."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +27,44 @@ def ledger(request, tmp_path):
     address = new_postgres()
     yield {"PATTERNMILL_LEDGER_URL": address}
     drop_postgres(address)
+
+
+def kill_server_of(home):
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = process.read_bytes().split(bytes(1))
+            if b"tasks.shared" in words and any(str(home).encode() in word for word in words):
+                os.kill(int(process.parent.name), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_lost_in_mid_run_stops_no_purchase_and_ends_the_command_in_time(
+    tmp_path, monkeypatch
+):
+    double = Double(Weather(latency=0.01, pattern_time=4.0, product_time=2.0, spread=0.01))
+    monkeypatch.chdir(tmp_path)
+    sheet(*(row(number) for number in range(12)))
+    home = tmp_path / "home"
+    with serving(double) as address:
+        about = {"STUDIO_URL": address, "API_KEY": KEY, "HOME": str(home)}
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("PREFECT_")}
+        environment |= {f"PATTERNMILL_{name}": text for name, text in about.items()} | {
+            "PYTHONPATH": str(ROOT)
+        }
+        command = [sys.executable, "-m", "cli.main", "import", "spring.csv"]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        while not double.jobs and process.poll() is None:
+            time.sleep(0.1)
+        kill_server_of(home)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "Completed: 12 succeeded" in said
+    assert "did not get all of this run" in said
+    assert "Traceback" not in said
+    written = (tmp_path / "results/spring/latest/manifest.json").stat().st_mtime
+    assert time.time() - written < 60
 
 
 def test_two_catalogs_with_equal_rows_at_once_buy_nothing_twice(tmp_path, monkeypatch, ledger):

@@ -45,8 +45,7 @@ class Database:
         try:
             self._identify()
         except BaseException:
-            self._reader.close()
-            self._writer.close()
+            self.disconnect()
             raise
 
     def _identify(self) -> None:
@@ -142,6 +141,10 @@ class Database:
         """Wait for the last changes, and close the connections."""
         if self._writing and not self._writing.done():
             await asyncio.wait({self._writing})
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connections of a ledger that nothing waits to be written to."""
         self._reader.close()
         self._writer.close()
 

@@ -1,6 +1,5 @@
 """What the ledger tells people and programs: runs, money, what is open, and the history of one thing."""
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -45,7 +44,7 @@ def open_ledger() -> Iterator[tuple[Database, Settings]]:
     try:
         yield database, settings
     finally:
-        asyncio.run(database.close())
+        database.disconnect()
 
 
 def last_run(database: Database, environment: str, catalog: str | None) -> Any:
