@@ -189,7 +189,9 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     from patternmill.fanout import UNSHOWN
     from patternmill.mark import write_marks
     from patternmill.pipeline import carry_out
-    from patternmill.run import open_run, plan_run, stops
+    from patternmill.planning import plan_run
+    from patternmill.run import open_run
+    from patternmill.stops import stops
 
     stops.is_command = True
     about = {"catalog": request.catalog or ""}

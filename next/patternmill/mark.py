@@ -6,8 +6,8 @@ from typing import Any
 
 from patternmill.errors import PatternmillError
 from patternmill.files import write_whole
+from patternmill.ledger.attempts import last_event
 from patternmill.ledger.database import Database
-from patternmill.ledger.purchases import last_event
 
 _NAME = "ledger.json"
 

@@ -4,37 +4,34 @@ import asyncio
 import contextlib
 import difflib
 import json
-import os
 import re
-import signal
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from patternmill import items
-from patternmill.changes import NO_SKU, Changes, RowLimit, compare
+from patternmill.changes import NO_SKU
 from patternmill.engine import Engine
 from patternmill.errors import Halted, PatternmillError
 from patternmill.fanout import Fanout, Maker
 from patternmill.halt import Admission, Halt
-from patternmill.items import Row, Stage
+from patternmill.items import Stage
 from patternmill.ledger import catalogs
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
-from patternmill.ledger.purchases import Purchases, check_environment, last_attempts
+from patternmill.ledger.purchases import Purchases, check_environment
 from patternmill.mark import write_marks
 from patternmill.offer import read_offer
-from patternmill.plan import Plan, affordable, make_plan
-from patternmill.records import content_of, records
+from patternmill.plan import Plan, affordable
+from patternmill.records import records
 from patternmill.request import Request
 from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import CatalogRow, Outcome, Status
+from patternmill.stops import stops
 from patternmill.text import counted, key, sku_key
 
 if TYPE_CHECKING:
@@ -197,73 +194,6 @@ def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
     return re.sub(r"[^\w]+", "-", run.request.file.stem.casefold()).strip("-") or "catalog"
 
 
-def plan_run(run: Run, checked: "Checked") -> Plan:
-    """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
-    settings, request = run.settings, run.request
-    rows = list(_rows(settings.service, checked.rows))
-    prices = {stage: settings.price(stage) for stage in Stage}
-    last = last_attempts(run.database, settings.service, {item.id for row in rows for item in row.chain})
-    plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
-    return (
-        plan
-        if request.verb == "retry"
-        else _within_limits(run, replace(plan, changes=_changes(run, checked, plan)))
-    )
-
-
-def _within_limits(run: Run, plan: Plan) -> Plan:
-    """Return the plan with as many renamed and retired rows as was agreed to; say what is left as it is."""
-    changes, request, gone = plan.changes, run.request, len(plan.changes.gone)
-    run.left = []
-    if len(changes.renamed) > (request.rename or 0):
-        number, skus = len(changes.renamed), ", ".join(list(changes.renamed.values())[:5])
-        run.left.append(
-            f"{counted(number, 'row')} would be bought again after what looks like a rename (of {skus}), and "
-            f"{'is' if number == 1 else 'are'} left as before: --rename {number} buys them."
-        )
-        left, kept = frozenset(changes.renamed), {sku_key(sku) for sku in changes.renamed.values()}
-        plan = replace(plan.without(left), changes=replace(changes, gone=changes.gone - kept))
-    else:
-        plan = replace(plan, changes=replace(changes, renamed={}))
-    if request.verb != "refresh" or not gone:
-        return plan
-    is_within = RowLimit.parse(run.settings.retire_at_most).allows(gone, changes.total)
-    if gone > request.retire if request.retire is not None else not is_within:
-        run.left.append(
-            f"{counted(gone, 'row')} gone from the sheet stay in the catalog: --retire {gone} retires them."
-        )
-        plan = replace(plan, changes=replace(plan.changes, gone=frozenset()))
-    return plan
-
-
-def _rows(environment: str, cells: Any) -> Iterator[Row]:
-    patterns: dict[str, items.Item] = {}
-    choices: dict[tuple[str, str], items.Choice] = {}
-    columns = (cells[name] for name in ("sku", "prompt", "category_id", "selections"))
-    for number, sku, prompt, category, selections in zip(cells.index, *columns, strict=True):
-        if prompt not in patterns:
-            patterns[prompt] = items.pattern_item(environment, prompt)
-        if (category, selections) not in choices:
-            choices[category, selections] = items.choice_of(category, json.loads(selections))
-        yield Row(number, sku, items.product_item(patterns[prompt], sku, choices[category, selections]))
-
-
-def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
-    """Return what the sheet has otherwise than its catalog."""
-    environment, database = run.settings.service, run.database
-    refused = {sku_key(sku) for sku in checked.problems["sku"] if sku}
-    unsold = {items.likeness_of(row.product) for row in _rows(environment, checked.unsold)}
-    return compare(
-        catalogs.known_rows(database, environment, run.catalog),
-        {sku_key(row.sku): row for row in plan.rows},
-        refused,
-        unsold,
-        catalogs.retired_skus(database, environment, run.catalog),
-        lambda row: plan.is_bought(row.product),
-        lambda row: content_of(checked, row.number),
-    )
-
-
 async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     """Take the lease of the catalog and put the run and its rows on record. From here on, results are written."""
     from patternmill.tables.kept import header_of
@@ -342,54 +272,3 @@ def mark(run: Run) -> None:
 
 def _least(*amounts: int | None) -> int | None:
     return min((amount for amount in amounts if amount is not None), default=None)
-
-
-class Stops:
-    """The signals that end this process, passed on to the runs in it and then to who handled them before."""
-
-    def __init__(self) -> None:
-        #: Whether the process is to end: no run begins any more.
-        self.is_stopped = False
-        #: Whether the process is a command of ours, which ends by itself.
-        self.is_command = False
-        self._halts: list[Callable[[], Any]] = []
-        self._before: dict[int, Any] = {}
-
-    @contextlib.contextmanager
-    def watched(self, halt: Halt) -> Iterator[None]:
-        """Let a first Ctrl-C or SIGTERM halt the run, and a second one end the process."""
-        loop = asyncio.get_running_loop()
-        stop: Callable[[], Any] = lambda: loop.call_soon_threadsafe(halt.stop)  # noqa: E731
-        self._halts.append(stop)
-        if len(self._halts) == 1 and threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
-            }
-        try:
-            yield
-        finally:
-            self._halts.remove(stop)
-            if not self._halts:
-                self._restore()
-
-    def _stop(self, number: int, frame: Any) -> None:
-        if self.is_stopped:
-            os._exit(128 + number)
-        self.is_stopped = True
-        self.number = number
-        for stop in self._halts:
-            stop()
-
-    def _restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def pass_on(self) -> None:
-        """Tell who handled the signal before: a parent flow, a worker. A command of ours has nobody else."""
-        handler = self._before.get(self.number) if self.is_stopped and not self._halts else None
-        self._before = {}
-        if callable(handler) and not self.is_command:
-            handler(self.number, None)
-
-
-stops = Stops()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from patternmill.errors import Overlap, PatternmillError
+from patternmill.ledger.attempts import change_attempt, find_attempts, other_of
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import is_gone
-from patternmill.ledger.purchases import change_attempt, find_attempts, other_of
 from patternmill.money import money
 from patternmill.service.answers import Ended, Held
 from patternmill.service.client import Client

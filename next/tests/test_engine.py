@@ -7,8 +7,8 @@ import pytest
 from patternmill import engine as engine_module
 from patternmill.engine import Engine
 from patternmill.halt import Admission, Halt
+from patternmill.ledger.attempts import find_attempts, last_attempts
 from patternmill.ledger.database import Database
-from patternmill.ledger.purchases import find_attempts, last_attempts
 from patternmill.service.answers import Accepted, Again, Ended, Held, Refused, Stop, Unclear
 from patternmill.states import State
 from tests.spine import plan_of, play, taken

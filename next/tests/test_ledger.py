@@ -10,10 +10,10 @@ import pytest
 from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, PatternmillError
 from patternmill.items import pattern_item
 from patternmill.ledger import leases
+from patternmill.ledger.attempts import find_attempts, last_event
 from patternmill.ledger.brake import pause, unpause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
-from patternmill.ledger.purchases import find_attempts, last_event
 from patternmill.settings import Settings
 from patternmill.states import State
 from tests.spine import drop_postgres, new_postgres, play, step, taken

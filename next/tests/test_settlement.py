@@ -5,8 +5,8 @@ import time
 import pytest
 
 from patternmill.errors import Overlap, PatternmillError
+from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
-from patternmill.ledger.purchases import find_attempts
 from patternmill.plan import Action, next_action
 from patternmill.service.client import Client
 from patternmill.settings import Settings

@@ -1,29 +1,31 @@
 """Purchases: the intent before the request, the job before the wait, the result before what is built on it."""
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields
-from functools import cache
 from typing import Any
-from uuid import uuid4
 
 from patternmill.errors import Halted, PatternmillError
-from patternmill.items import Item, pattern_item
+from patternmill.items import Item
+from patternmill.ledger.attempts import (
+    COLUMNS,
+    attempt_of,
+    change_attempt,
+    last_event,
+    other_of,
+    record_event,
+)
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.plan import BOUGHT, Action, Step, next_action
 from patternmill.settings import Settings
-from patternmill.states import ENTERED_FROM, OPEN, Attempt, Outcome, State
+from patternmill.states import OPEN, Attempt, Outcome, State
 from patternmill.trust import Event, Standing, standing
 
-_COLUMNS = ", ".join(field.name for field in fields(Attempt))
-_LAST = f"SELECT {_COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
-_LAST_OF = f"SELECT {_COLUMNS} FROM attempts WHERE item_id IN (:names...) ORDER BY number"
-_ONE = f"SELECT {_COLUMNS} FROM attempts WHERE request_id = :request_id"
+_LAST = f"SELECT {COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
+_ONE = f"SELECT {COLUMNS} FROM attempts WHERE request_id = :request_id"
 _JOBS = f"""
-SELECT {_COLUMNS} FROM attempts WHERE environment = :environment AND catalog = :catalog AND state = 'accepted'
+SELECT {COLUMNS} FROM attempts WHERE environment = :environment AND catalog = :catalog AND state = 'accepted'
 """
 #: Counts an item and its price towards the limits of a run, unless one would be passed.
 _RESERVE = """
@@ -50,7 +52,7 @@ WHERE environment = :environment AND stage = :stage AND result_id = :id AND requ
 """
 _TAKE_OVER = f"""
 UPDATE attempts SET driver = :mine
-WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {_COLUMNS}
+WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {COLUMNS}
 """
 _DURATIONS = """
 SELECT ended_at - accepted_at AS seconds FROM attempts
@@ -102,7 +104,7 @@ class Purchases:
     def _begin(self, connection: Connection, step: Step, parent_id: str | None) -> Attempt:
         item = step.item
         found = connection.row(_LAST, item_id=item.id)
-        last = _attempt(found) if found else None
+        last = attempt_of(found) if found else None
         action = next_action(last, step.most, step.retrying)
         if last and action not in BOUGHT:
             return last
@@ -219,7 +221,7 @@ class Purchases:
         self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
     ) -> Attempt:
         """Return what is on record where a change came too late; hold a second job for one request."""
-        on_record = _attempt(connection.row(_ONE, request_id=attempt.request_id))
+        on_record = attempt_of(connection.row(_ONE, request_id=attempt.request_id))
         if state is State.ACCEPTED and on_record.job_id not in (None, learned["job_id"]):
             message = (
                 f"The service made two jobs for one request: {on_record.job_id} and {learned['job_id']}."
@@ -272,7 +274,7 @@ class Purchases:
 
         def change(connection: Connection) -> Attempt:
             names = {"request_id": attempt.request_id, "mine": self.driver, "seen": attempt.driver}
-            return _attempt(
+            return attempt_of(
                 connection.row(_TAKE_OVER, **names) or connection.row(_ONE, request_id=attempt.request_id)
             )
 
@@ -280,7 +282,7 @@ class Purchases:
 
     def look(self, attempt: Attempt) -> Attempt:
         """Return an attempt as it is on record, where it may be taken over: with no living driver but this run."""
-        return _attempt(self._database.read(_ONE, request_id=attempt.request_id)[0])
+        return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
 
     def has_living_driver(self, attempt: Attempt) -> bool:
         return (
@@ -302,7 +304,7 @@ class Purchases:
     def jobs_left(self, named: Collection[str]) -> list[Attempt]:
         """Return the catalog's jobs that go on though none of the named items is theirs."""
         found = self._database.read(_JOBS, environment=self._environment, catalog=self._lease.catalog)
-        return [_attempt(row) for row in found if row.item_id not in named]
+        return [attempt_of(row) for row in found if row.item_id not in named]
 
     def is_other(self, attempt: Attempt) -> Callable[[str, Any], bool]:
         """Return what tells whether another item of ours has a value in a field of an answer."""
@@ -312,101 +314,6 @@ class Purchases:
         """Return how long the last jobs of a stage took, in seconds."""
         found = self._database.read(_DURATIONS, environment=self._environment, stage=stage, most=most)
         return [row.seconds for row in found]
-
-
-def change_attempt(
-    connection: Connection,
-    attempt: Attempt,
-    state: State,
-    run_id: str,
-    at: float,
-    counts: bool = True,
-    **learned: Any,
-) -> Attempt | None:
-    """Change an attempt to a state with what was learned, and record that; None where the change is not legal."""
-    values = {"request_id": attempt.request_id, "new_state": state, **learned}
-    found = connection.row(_change_to(state, tuple(learned)), **values)
-    if not found:
-        return None
-    changed = _attempt(found)
-    record_event(connection, changed, run_id, at, counts=counts)
-    return changed
-
-
-@cache
-def _change_to(state: State, names: tuple[str, ...]) -> str:
-    """Return the statement that changes an attempt from a state from which this one may be entered."""
-    learned = "".join(f", {name} = :{name}" for name in names)
-    before = ", ".join(f"'{one}'" for one in sorted(ENTERED_FROM[state]))
-    return f"""
-    UPDATE attempts SET state = :new_state{learned} WHERE request_id = :request_id AND state IN ({before})
-    RETURNING {_COLUMNS}
-    """
-
-
-def record_event(
-    connection: Connection,
-    attempt: Attempt,
-    run_id: str,
-    at: float,
-    *,
-    state: str = "",
-    message: str = "",
-    counts: bool = True,
-) -> None:
-    """Add a change of an attempt to the record, which nobody changes."""
-    connection.insert(
-        "events", token=uuid4().hex[:12], environment=attempt.environment, stage=attempt.stage, item_id=attempt.item_id,
-        request_id=attempt.request_id, state=state or attempt.state, code="" if state else attempt.code,
-        message=message or attempt.message, counts=int(counts), at=at, run_id=run_id,
-    )  # fmt: skip
-
-
-def last_event(database: Database) -> tuple[int, str]:
-    """Return the number and the token of the last change on record: how far the ledger is."""
-    found = database.read("SELECT seq, token FROM events ORDER BY seq DESC LIMIT 1")
-    return (int(found[0].seq), str(found[0].token)) if found else (0, "")
-
-
-def last_attempts(database: Database, environment: str, item_ids: Collection[str]) -> dict[str, Attempt]:
-    """Return the last attempt at each of the items, by item."""
-    some = "SELECT 1 FROM attempts WHERE environment = :environment LIMIT 1"
-    if not database.read(some, environment=environment):
-        return {}
-    return {row.item_id: _attempt(row) for row in database.read(_LAST_OF, list(item_ids))}
-
-
-def other_of(database: Database, attempt: Attempt) -> Callable[[str, Any], bool]:
-    """Return what tells whether another item of ours has a value in a field of an answer."""
-    mine = {"environment": attempt.environment, "item_id": attempt.item_id}
-
-    def is_other(field: str, value: Any) -> bool:
-        where, given = _HAS[field], {"value": value}
-        if field == "prompt":
-            given = {"value": pattern_item(attempt.environment, value).id}
-        if field == "selection":
-            given = {"value": f"%{json.dumps({value[0]: value[1]}, ensure_ascii=False)[1:-1]}%"}
-        query = f"SELECT 1 FROM attempts WHERE environment = :environment AND item_id <> :item_id AND {where} LIMIT 1"
-        return bool(database.read(query, **mine, **given))
-
-    return is_other
-
-
-_HAS = {
-    "requestId": "request_id = :value",
-    "jobId": "job_id = :value",
-    "patternId": "stage <> 'product' AND result_id = :value",
-    "result": "result_id = :value",
-    "prompt": "item_id = :value",
-    "selection": "body LIKE :value",
-}
-
-
-def find_attempts(database: Database, environment: str, condition: str = "", **values: Any) -> list[Attempt]:
-    """Return the attempts of an environment that fit an SQL condition, the oldest first."""
-    where = f"environment = :environment{f' AND ({condition})' if condition else ''}"
-    query = f"SELECT {_COLUMNS} FROM attempts WHERE {where} ORDER BY intended_at"
-    return [_attempt(row) for row in database.read(query, environment=environment, **values)]
 
 
 def check_environment(database: Database, settings: Settings) -> None:
@@ -436,7 +343,3 @@ def address_of(settings: Settings) -> str:
 
 def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def _attempt(row: Any) -> Attempt:
-    return Attempt(**{**row._asdict(), "state": State(row.state)})

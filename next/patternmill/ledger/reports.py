@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from patternmill.errors import PatternmillError
+from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import is_gone
-from patternmill.ledger.purchases import find_attempts
 from patternmill.money import money
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Attempt

@@ -124,7 +124,8 @@ class Client(AbstractAsyncContextManager["Client"]):
         wait = 0.0 if age > max(polling.first, 2.0) else polling.pause(age, scout=scout)
         polls = self.pace.polls
         while True:
-            await asyncio.sleep(max(pause, min(wait, patience - age)))
+            due = age + max(pause, min(wait, patience - age))
+            await asyncio.sleep(due - age)
             await polls.turn()
             sent_at = loop.time()
             answer, now = await self._judged(_POLL, json.dumps({"jobId": attempt.job_id}), now, began)
@@ -132,7 +133,8 @@ class Client(AbstractAsyncContextManager["Client"]):
             if not isinstance(decision, Again):
                 if isinstance(decision, answers.Ended) and decision.result_id:
                     self._repeated[_POLL] |= repeats(answer.data, now.asked.sent)
-                    polling.learn(now.elapsed)
+                    # Without what the poll was late by: of a job that had ended before, that would put off the next.
+                    polling.learn(min(now.elapsed, due))
                 return self._masked(decision)
             if answer.status == 429:
                 polls.refused(sent_at)

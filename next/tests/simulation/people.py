@@ -7,8 +7,8 @@ from typing import Any
 
 from patternmill.errors import PatternmillError
 from patternmill.ledger import brake
+from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
-from patternmill.ledger.purchases import find_attempts
 from patternmill.request import Request
 from patternmill.settings import read_settings
 from patternmill.settlement import decide

@@ -1,0 +1,86 @@
+"""The plan of a run: what its sheet wants, what the ledger has, and how much may change without a person."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from patternmill import items
+from patternmill.changes import Changes, RowLimit, compare
+from patternmill.items import Row, Stage
+from patternmill.ledger import catalogs
+from patternmill.ledger.attempts import last_attempts
+from patternmill.plan import Plan, make_plan
+from patternmill.records import content_of
+from patternmill.run import Run
+from patternmill.text import counted, sku_key
+
+if TYPE_CHECKING:
+    from patternmill.tables.checks import Checked
+
+
+def plan_run(run: Run, checked: "Checked") -> Plan:
+    """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
+    settings, request = run.settings, run.request
+    rows = list(_rows(settings.service, checked.rows))
+    prices = {stage: settings.price(stage) for stage in Stage}
+    last = last_attempts(run.database, settings.service, {item.id for row in rows for item in row.chain})
+    plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
+    return (
+        plan
+        if request.verb == "retry"
+        else _within_limits(run, replace(plan, changes=_changes(run, checked, plan)))
+    )
+
+
+def _within_limits(run: Run, plan: Plan) -> Plan:
+    """Return the plan with as many renamed and retired rows as was agreed to; say what is left as it is."""
+    changes, request, gone = plan.changes, run.request, len(plan.changes.gone)
+    run.left = []
+    if len(changes.renamed) > (request.rename or 0):
+        number, skus = len(changes.renamed), ", ".join(list(changes.renamed.values())[:5])
+        run.left.append(
+            f"{counted(number, 'row')} would be bought again after what looks like a rename (of {skus}), and "
+            f"{'is' if number == 1 else 'are'} left as before: --rename {number} buys them."
+        )
+        left, kept = frozenset(changes.renamed), {sku_key(sku) for sku in changes.renamed.values()}
+        plan = replace(plan.without(left), changes=replace(changes, gone=changes.gone - kept))
+    else:
+        plan = replace(plan, changes=replace(changes, renamed={}))
+    if request.verb != "refresh" or not gone:
+        return plan
+    is_within = RowLimit.parse(run.settings.retire_at_most).allows(gone, changes.total)
+    if gone > request.retire if request.retire is not None else not is_within:
+        run.left.append(
+            f"{counted(gone, 'row')} gone from the sheet stay in the catalog: --retire {gone} retires them."
+        )
+        plan = replace(plan, changes=replace(plan.changes, gone=frozenset()))
+    return plan
+
+
+def _rows(environment: str, cells: Any) -> Iterator[Row]:
+    patterns: dict[str, items.Item] = {}
+    choices: dict[tuple[str, str], items.Choice] = {}
+    columns = (cells[name] for name in ("sku", "prompt", "category_id", "selections"))
+    for number, sku, prompt, category, selections in zip(cells.index, *columns, strict=True):
+        if prompt not in patterns:
+            patterns[prompt] = items.pattern_item(environment, prompt)
+        if (category, selections) not in choices:
+            choices[category, selections] = items.choice_of(category, json.loads(selections))
+        yield Row(number, sku, items.product_item(patterns[prompt], sku, choices[category, selections]))
+
+
+def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
+    """Return what the sheet has otherwise than its catalog."""
+    environment, database = run.settings.service, run.database
+    refused = {sku_key(sku) for sku in checked.problems["sku"] if sku}
+    unsold = {items.likeness_of(row.product) for row in _rows(environment, checked.unsold)}
+    return compare(
+        catalogs.known_rows(database, environment, run.catalog),
+        {sku_key(row.sku): row for row in plan.rows},
+        refused,
+        unsold,
+        catalogs.retired_skus(database, environment, run.catalog),
+        lambda row: plan.is_bought(row.product),
+        lambda row: content_of(checked, row.number),
+    )
