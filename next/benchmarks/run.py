@@ -7,6 +7,7 @@ rows, the last unshown and with instant jobs, beside reading the same file. Exit
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +31,17 @@ from patternmill.service import pacing
 pacing._FIRST = pacing._MOST = pacing._POLLS = 100_000.0
 from cli.main import main
 main()
+"""
+#: Holds the Prefect server of a home, so that its CPU is not the program's.
+_SERVER = """
+import asyncio, sys
+from pathlib import Path
+from tasks.server import prefect_server
+async def hold():
+    async with prefect_server(Path(sys.argv[1]), print) as server:
+        print(server.address, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+asyncio.run(hold())
 """
 #: What any program does with the file: reads it, and gives each row an ID.
 _READ = """
@@ -59,6 +72,20 @@ def used_by(command: list[str], folder: Path, **env: str) -> Usage:
     child.returncode = os.waitstatus_to_exitcode(status)
     cpu, wall = used.ru_utime + used.ru_stime, time.monotonic() - began
     return Usage(child.returncode, wall, cpu, used.ru_maxrss / _MEGABYTE, log.read_text("utf-8", "replace"))
+
+
+@contextlib.contextmanager
+def prefect_server(home: Path) -> Iterator[None]:
+    """Have the Prefect server of a home answer meanwhile."""
+    pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", _SERVER, str(home)]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=home.parent, env=env) as server:
+        assert server.stdout and server.stdin
+        server.stdout.readline()
+        try:
+            yield
+        finally:
+            server.stdin.close()
 
 
 class Service:
@@ -117,8 +144,9 @@ def checked(usage: Usage, score: dict[str, Any], rows: int) -> Usage:
 def cost(folder: Path, rows: int) -> None:
     """Measure the program beside a plain script: jobs of 10 s and 3 s, up to 500 rows in flight."""
     one, many = write_rows(folder / "one.csv", 1, 10**6), write_rows(folder / "many.csv", rows)
-    with Service(pattern_time=10.0, product_time=3.0, spread=0.3) as service:
-        env, mine = service.settings(folder / "home"), [*_MILL, "import", "--catalog", "bench"]
+    home = folder / "home"
+    with Service(pattern_time=10.0, product_time=3.0, spread=0.3) as service, prefect_server(home):
+        env, mine = service.settings(home), [*_MILL, "import", "--catalog", "bench"]
         start = checked(used_by([*mine, str(one)], folder, **env), service.score(), 1)
         whole = used_by([*mine, str(many)], folder, **env)
         score = service.score()
