@@ -72,8 +72,8 @@ def _with(*options: Any) -> Callable[[Any], Any]:
 
 
 @click.command()
-@_with(*_SHEET, _ENVIRONMENT, _YES, _JSON)
-def check(file: Path, mapping: Path | None, environment: str | None, yes: bool, as_json: bool) -> int:
+@_with(*_SHEET, _ENVIRONMENT, _JSON)
+def check(file: Path, mapping: Path | None, environment: str | None, as_json: bool) -> int:
     """Check every row of FILE, name every mistake, and ask what unknown columns mean. Spends nothing.
 
     Exits with 3 where rows are refused.

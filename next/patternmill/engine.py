@@ -15,6 +15,8 @@ from patternmill.states import OPEN, Attempt, Outcome, State
 
 #: The pauses in seconds before a failed job is asked about, until the answer is clear.
 _ASKING_ONCE_MORE = (1.0, 2.0, 4.0, 8.0)
+#: How far apart clocks may be: a request from later than that has an age that nobody knows, in seconds.
+_SKEW = 300.0
 #: How often the ledger is read for an item that another run drives, in seconds.
 _LOOKING = 2.0
 
@@ -111,10 +113,10 @@ class Engine:
         self.fresh.discard(attempt.request_id)
         if self.halt and in_doubt:
             return attempt
-        if in_doubt and self.now() - attempt.intended_at > self.in_doubt_limit:
-            message = (
-                "It is so old that the service may have forgotten its ID, and would make it a second time."
-            )
+        age = self.now() - attempt.intended_at
+        if in_doubt and not -_SKEW < age <= self.in_doubt_limit:
+            why = "It is so old that" if age > 0 else "Its time lies in the future:"
+            message = f"{why} the service may have forgotten its ID, and would make it a second time."
             return await self.purchases.end(attempt, State.HELD, code="too_old", message=message)
         is_other = self.purchases.is_other(attempt)
         decision = await self.client.create(attempt, in_doubt=in_doubt, is_other=is_other)

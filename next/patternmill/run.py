@@ -185,9 +185,12 @@ def _named(catalog: str | None) -> str:
 def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
     """Return the catalog of a results file, by its runs, or the one that is named as the file is."""
     if named := set(rows[column].dropna()) - {""} if column is not None else set():
-        found = run.database.read("SELECT DISTINCT catalog FROM runs WHERE id IN (:names...)", sorted(named))
+        query = "SELECT DISTINCT catalog FROM runs WHERE id IN (:names...) AND environment = :environment"
+        found = run.database.read(query, sorted(named), environment=run.settings.service)
         if len(found) != 1:
-            message = f"The column `run` of {run.request.file} does not say which one catalog is meant."
+            message = (
+                f"The column `run` of {run.request.file} names no one catalog of {run.settings.service}."
+            )
             raise PatternmillError("unknown_run", message, "Say it with --catalog.")
         return str(found[0].catalog)
     assert run.request.file

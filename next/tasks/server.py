@@ -190,6 +190,7 @@ async def _accepts(address: str) -> bool:
 
 def _refusal(address: str, why: str) -> PatternmillError:
     remedy = "Nothing was bought. Set PREFECT_API_URL to one that can be used."
+    address = address.rpartition("@")[2]  # without a password
     return PatternmillError("server_refuses", f"The Prefect server at {address} {why.rstrip('.')}.", remedy)
 
 
@@ -197,8 +198,11 @@ def _serve() -> None:
     """Serve Prefect's application on the socket that is standard input."""
     import uvicorn
     from prefect.server.api.server import create_app
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    config = uvicorn.Config(create_app(final=True), log_level="warning", timeout_graceful_shutdown=2)
+    # A page of another origin could otherwise reach it by a name that leads here.
+    app = TrustedHostMiddleware(create_app(final=True), allowed_hosts=[HOST, "localhost"])
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=0)])
 
 

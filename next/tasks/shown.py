@@ -30,5 +30,5 @@ async def carry_out_shown(request: Request) -> State[Any]:
 def state_of(end: End) -> State[Any]:
     """Return the state that a flow run ends in, with what a program reads of it as its data."""
     kind = _TYPES.get(end.outcome, StateType.FAILED)
-    data = RowsFailed(end.summary) if kind is StateType.FAILED else end.summary
+    data = end.summary if kind is StateType.COMPLETED else RowsFailed(end.summary)
     return State(type=kind, name=end.outcome, message=end.message, data=data)

@@ -172,6 +172,24 @@ def test_a_request_that_is_too_old_is_held(tmp_path):
     assert len(script.sent) == 1
 
 
+def test_a_request_from_a_clock_that_was_ahead_is_held(tmp_path, monkeypatch):
+    script = Script(create=[Unclear("silence")])
+
+    async def case():
+        database = Database(str(tmp_path / "ledger.sqlite3"))
+        await run(database, script, "herons")
+        database.change(
+            lambda connection: connection.execute("UPDATE attempts SET intended_at = intended_at + 9e4")
+        )
+        await run(database, script, "herons")
+        (attempt,) = find_attempts(database, "production")
+        await database.close()
+        return attempt
+
+    assert play(case()).code == "too_old"
+    assert len(script.sent) == 1
+
+
 def test_two_runs_on_one_item_have_one_driver(tmp_path):
     """The second neither sends nor polls; it reads the ledger until the first has ended the item."""
 

@@ -16,6 +16,8 @@ from prefect.states import Cancelling
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
 from flows.retry_failed import retry_failed
+from patternmill.ledger.brake import pause
+from patternmill.ledger.database import Database
 from patternmill.request import Request, RowsFailed, Summary
 from patternmill.states import Outcome
 from tests.double import Double, Weather, serving
@@ -176,3 +178,15 @@ def test_a_run_that_is_cancelled_on_the_screen_begins_nothing_more(double):
     state, on_server = asyncio.run(case())
     assert (state.name, on_server.type.value) == ("Cancelled", "CANCELLED")
     assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4
+
+
+def test_a_flow_that_was_paused_raises_what_came_of_it(double):
+    sheet(row(1), name="paused.csv")
+    Path("home").mkdir()
+    database = Database("home/ledger.sqlite3")
+    asyncio.run(pause(database, "production", "wrong prompts"))
+    database.disconnect()
+    with pytest.raises(RowsFailed) as raised:
+        asyncio.run(bulk_import(file="paused.csv"))
+    assert raised.value.summary.outcome is Outcome.PAUSED
+    assert double.jobs == {}

@@ -492,3 +492,12 @@ def test_columns_of_the_shops_own_are_carried_under_their_position(tmp_path, ext
 
 def test_texts_are_kept_by_python_where_pyarrow_is_installed():
     assert pd.get_option("mode.string_storage") == "python"
+
+
+@pytest.mark.parametrize("column", ["refine:recolor", "model", "Reference"])
+def test_a_column_for_what_the_service_does_not_promise_is_refused(tmp_path, column):
+    sheet = f"sku,prompt,category,option:size,{column}\nA-1,herons,Cushion,50x50,blue\n"
+    with pytest.raises(InputRefused, match="does not promise"):
+        checked(tmp_path, sheet)
+    mapping = f'[columns]\n"{column}" = "note"\n'
+    assert len(checked(tmp_path, sheet, mapping).rows) == 1

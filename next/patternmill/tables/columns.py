@@ -7,6 +7,9 @@ from patternmill.errors import InputRefused
 from patternmill.tables.mapping import NEEDED, NOTE, OPTION, OURS, SELECTIONS, ColumnsRefused, SheetMapping
 from patternmill.text import key, shown
 
+#: Columns for what the interface does not show. Nothing is built on a guess, and a create that may not be repeated.
+_UNPROMISED = frozenset({"model", "reference"})
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -53,6 +56,11 @@ def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Col
                 message = f"{name} has the column {shown(meaning)} twice: {twice}."
                 raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
             used[meaning] = at
+        elif meaning in _UNPROMISED or meaning.startswith("refine:"):
+            message = f"{name} has the column {shown(header[at])}: the service does not promise that it can be repeated."
+            raise InputRefused(
+                "not_promised", message, f'Delete it, or carry it along: "{header[at]}" = "note".'
+            )
         elif meaning not in ("", NOTE):
             unsaid.append(at)
     _refuse_missing(header, name, mapping, used)
