@@ -9,6 +9,7 @@ import random
 import selectors
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -29,7 +30,7 @@ class Process:
         """Let it die after so many moments: points before and after what others can see of it."""
         self.is_alive, self._left = True, moments
         self.died = asyncio.Event()
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: dict[asyncio.Task[Any], None] = {}  # in their order, so that a seed replays
         self.connections: list[sqlite3.Connection] = []
 
     def lives_on(self) -> bool:
@@ -54,7 +55,7 @@ class Process:
 
     async def bury(self) -> None:
         """End all tasks of the dead process; nothing that they still do is seen by anybody."""
-        while left := {task for task in self.tasks if not task.done()}:
+        while left := [task for task in self.tasks if not task.done()]:
             for task in left:
                 task.cancel()
             await asyncio.wait(left, timeout=1)
@@ -118,8 +119,8 @@ def _tell(done: "asyncio.Future[Any]", result: Any, error: Exception | None) -> 
 def _register(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> "asyncio.Task[Any]":
     task = asyncio.Task(work, loop=loop, **more)
     if process := PROCESS.get():
-        process.tasks.add(task)
-        task.add_done_callback(process.tasks.discard)
+        process.tasks[task] = None
+        task.add_done_callback(process.tasks.pop)
     return task
 
 
@@ -152,3 +153,4 @@ time.time = now
 time.monotonic = lambda: 1000 + _playing[-1].virtual if _playing else _real["monotonic"]()
 time.gmtime = lambda seconds=None: _real["gmtime"](now() if seconds is None else seconds)
 sqlite3.connect = _open  # type: ignore[assignment]
+uuid.uuid4 = lambda: uuid.UUID(int=random.getrandbits(128), version=4)

@@ -166,7 +166,9 @@ class _Player:
         end = going.result()
         if self._written_at(catalog) != written_at:
             self._shown[catalog] = lines
-        self.story.outcomes.append(f"{verb} {catalog}: {end.outcome}: {end.message.splitlines()[0][:150]}")
+        self.story.outcomes.append(
+            f"{verb} {catalog}: {end.outcome}: {end.message.splitlines()[0].partition(' by ')[0][:150]}"
+        )
         self.story.counts[end.outcome] += 1
         return end
 
