@@ -1,1 +1,1 @@
-"""Speed and memory, measured against peers in one run."""
+"""What the program weighs and what it costs, each figure beside its target."""

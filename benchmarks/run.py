@@ -1,149 +1,215 @@
-"""`python -m benchmarks.run`: every contender against the same service, in one run, taking turns."""
+"""`python -m benchmarks.run [cost] [scale] [--rows N]`: what rows cost beside peers, and what a large sheet takes.
+
+`cost`: the program, shown on its own Prefect server, beside plain httpx. `scale`: check, plan and whole run of 100,000
+rows, the last unshown and with instant jobs, beside reading the same file. Exits with 1 if a run did not do its job.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import contextlib
+import csv
+import json
 import os
-import platform
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
-from benchmarks.measure import FakeService, Usage, cpu_of, run, settle
-from benchmarks.report import Measurement, table, targets
-from benchmarks.scenarios import CONTENDERS, OURS, SCENARIOS, Scenario, write_rows
-from prefect_host.own_server import OwnServer
+from benchmarks.rooms import ROOT
 
-RESULTS = Path(__file__).parent / "results"
-TIMEOUT = 1800.0
-#: Instant answers measure what a row costs, not how fast we ask a service that we do not know.
-UNPACED = """
-from patternmill.service import studio_api
-studio_api.CREATE_RATE = studio_api.POLL_RATE = 100_000.0
+_WINDOW, _TIMEOUT = 500, 3600.0
+_MEGABYTE = 1024 if sys.platform != "darwin" else 1024 * 1024
+_MILL = [sys.executable, "-P", "-m", "cli.main"]
+#: Instant jobs measure what a row costs, not how fast a service is asked that nobody knows.
+_UNPACED = """
+from patternmill.service.pacing import Bucket
+async def at_once(*_):
+    pass
+Bucket.turn = at_once
 from cli.main import main
 main()
 """
+#: Holds the Prefect server of a home, so that its CPU is not the program's.
+_SERVER = """
+import asyncio, sys
+from pathlib import Path
+from tasks.server import prefect_server
+async def hold():
+    async with prefect_server(Path(sys.argv[1]), print) as server:
+        print(server.address, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+asyncio.run(hold())
+"""
+#: What any program does with the file: reads it, and gives each row an ID.
+_READ = """
+import csv, json, sys, uuid
+for row in csv.DictReader(open(sys.argv[1])):
+    uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(row, sort_keys=True))
+"""
 
 
-def measure(scenario: Scenario, contender: str, folder: Path, server: OwnServer) -> Measurement:
-    """Run one contender in a process of its own, against a service of its own."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{scenario.name}-{contender}-", dir=folder))
-    rows = folder / "rows.csv"
-    write_rows(rows, scenario.rows)
-    with FakeService(scenario.pattern_seconds, scenario.product_seconds, scenario.sigma) as service:
-        server_before = cpu_of(server.directory)
-        if contender == OURS:
-            command, env = our_command(rows, scenario), our_environment(rows, scenario, service, server)
-        else:
-            command = [sys.executable, "-m", "benchmarks.peers", contender, "--url", service.url]
-            command += ["--file", str(rows), "--window", str(scenario.window)]
-            env = {"PATH": os.environ["PATH"]}
-        usage = run(command, env, folder, timeout=TIMEOUT)
-        if contender == OURS:
-            settle(server.directory)
-        score = service.stats(scenario.window)
-    return Measurement(
-        scenario=scenario.name,
-        contender=contender,
-        rows=scenario.rows,
-        wall=usage.wall,
-        cpu=usage.cpu,
-        peak_mb=usage.peak_mb,
-        server_cpu=cpu_of(server.directory) - server_before if contender == OURS else None,
-        service=score,
-        fault=find_fault(usage, score, scenario),
+@dataclass(frozen=True)
+class Usage:
+    """What a process has used. Its children count as far as it has waited for them: a Prefect server does not."""
+
+    code: int
+    wall: float
+    cpu: float
+    peak_mb: float
+    output: str
+
+
+def used_by(command: list[str], folder: Path, **env: str) -> Usage:
+    """Run a command to its end in a folder, with nothing of the caller's environment but its search paths."""
+    log, began = folder / "output.log", time.monotonic()
+    with log.open("wb") as file:
+        base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+        child = subprocess.Popen(command, cwd=folder, env=base | env, stdout=file, stderr=file)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    cpu, wall = used.ru_utime + used.ru_stime, time.monotonic() - began
+    return Usage(child.returncode, wall, cpu, used.ru_maxrss / _MEGABYTE, log.read_text("utf-8", "replace"))
+
+
+@contextlib.contextmanager
+def prefect_server(home: Path) -> Iterator[None]:
+    """Have the Prefect server of a home answer meanwhile."""
+    pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", _SERVER, str(home)]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=home.parent, env=env) as server:
+        assert server.stdout and server.stdin
+        server.stdout.readline()
+        try:
+            yield
+        finally:
+            server.stdin.close()
+
+
+class Service:
+    """The double as a process of its own."""
+
+    def __init__(self, **weather: float) -> None:
+        self._command = [sys.executable, "-m", "benchmarks.service", json.dumps(weather)]
+
+    def __enter__(self) -> Self:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(self._command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        assert self._process.stdout
+        self.url, self.key = self._process.stdout.readline().split()
+        return self
+
+    def score(self) -> dict[str, Any]:
+        """Return what it has seen since the last time."""
+        assert self._process.stdin and self._process.stdout
+        print(file=self._process.stdin, flush=True)
+        return dict(json.loads(self._process.stdout.readline()))
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=30)
+
+    def settings(self, home: Path) -> dict[str, str]:
+        """Return what the program is told of it."""
+        settings = {
+            "STUDIO_URL": self.url,
+            "API_KEY": self.key,
+            "HOME": str(home),
+            "MAX_IN_FLIGHT": str(_WINDOW),
+        }
+        return {
+            f"PATTERNMILL_{name}": text for name, text in (settings | {"CONFIRM_ABOVE": "1000000"}).items()
+        }
+
+
+def write_rows(path: Path, count: int, first: int = 0) -> Path:
+    """Write a sheet in which every row has a prompt of its own, so that every row is two jobs."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sku", "prompt", "category", "option:size"])
+        for number in range(first, first + count):
+            category = ("cat_tote", "cat_mug")[number % 2]
+            writer.writerow([f"BENCH-{number:06}", f"blue herons among reeds, study {number}", category, "m"])
+    return path
+
+
+def checked(usage: Usage, score: dict[str, Any], rows: int) -> Usage:
+    """Return what was used, or exit where the figures are worthless."""
+    if usage.code or score["jobs"] != 2 * rows or score["seen"] != 2 * rows:
+        sys.exit(f"It ended with {usage.code}, {score} for {rows} rows:\n{usage.output[-800:]}")
+    return usage
+
+
+def cost(folder: Path, rows: int) -> None:
+    """Measure the program beside a plain script: jobs of 10 s and 3 s, up to 500 rows in flight."""
+    one, many = write_rows(folder / "one.csv", 1, 10**6), write_rows(folder / "many.csv", rows)
+    home = folder / "home"
+    with Service(pattern_time=10.0, product_time=3.0, spread=0.3) as service, prefect_server(home):
+        env, mine = service.settings(home), [*_MILL, "import", "--catalog", "bench"]
+        start = checked(used_by([*mine, str(one)], folder, **env), service.score(), 1)
+        whole = used_by([*mine, str(many)], folder, **env)
+        score = service.score()
+        again = used_by([*mine, str(many)], folder, **env)
+        asked = service.score()["jobs"]
+        checked(whole, score, rows)
+        peer = [sys.executable, "-m", "benchmarks.peers", service.url, service.key, str(many), str(_WINDOW)]
+        plain = used_by(peer, folder)
+        beside = service.score()
+        checked(plain, beside, rows)
+    ours, its = 1000 * (whole.cpu - start.cpu) / rows, 1000 * plain.cpu / rows
+    print(f"start: {start.cpu:.1f} s CPU, {start.peak_mb:.0f} MB")
+    print(
+        f"CPU a row of {rows:,}: {ours:.2f} ms, plain httpx {its:.2f} ms: {ours / its:.2f}; {whole.peak_mb:.0f} MB"
     )
+    for name, found in (("program", score), ("httpx", beside)):
+        print(f"{name}: span {found['span']:.0f} s, its longest row {found['shortest']:.0f} s, "
+              f"{found['polls']:.1f} polls a job, lag p50 {found['lag']:.1f} s")  # fmt: skip
+    print(f"nothing to do: {again.wall:.1f} s, {again.cpu:.1f} s CPU, {asked} jobs")
 
 
-def our_command(rows: Path, scenario: Scenario) -> list[str]:
-    """Return the command as a person runs it, but without its rates where answers are instant."""
-    patternmill = [str(Path(sys.executable).with_name("patternmill"))]
-    program = [sys.executable, "-P", "-c", UNPACED] if scenario.instant else patternmill
-    return [*program, "import", str(rows), "--out", str(rows.parent / "out"), "--catalog", "bench"]
+def scale(folder: Path, rows: int) -> None:
+    """Measure check, plan and whole run of a large sheet beside reading it."""
+    sheet = write_rows(folder / "rows.csv", rows)
+    reading = min(used_by([sys.executable, "-c", _READ, str(sheet)], folder).cpu for _ in range(2))
+    print(f"reading {rows:,} rows: {reading:.1f} s CPU", flush=True)
+    with Service(pattern_time=0.0, product_time=0.0) as service:
+        # A server that does not answer: the run is not shown.
+        env = service.settings(folder / "home") | {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
+        buy = ["import", str(sheet), "--catalog", "bench"]
+        for name, command in (
+            ("check", [*_MILL, "check", str(sheet)]),
+            ("plan", [*_MILL, *buy, "--plan-only"]),
+            ("whole run", [sys.executable, "-P", "-c", _UNPACED, *buy]),
+        ):
+            usage = used_by(command, folder, **env)
+            ratio = (
+                f"{usage.cpu / reading:.1f} x"
+                if name != "whole run"
+                else f"{1000 * usage.cpu / rows:.2f} ms a row"
+            )
+            print(
+                f"{name}: {usage.cpu:.1f} s CPU ({ratio}), {usage.wall:.0f} s, {usage.peak_mb:.0f} MB",
+                flush=True,
+            )
+            if usage.code:
+                sys.exit(usage.output[-800:])
+        checked(usage, service.score(), rows)
 
 
-def our_environment(
-    rows: Path, scenario: Scenario, service: FakeService, server: OwnServer
-) -> dict[str, str]:
-    """Return all settings, with nothing of the caller's own environment but the search path."""
-    home = rows.parent / "home"
-    home.mkdir()
-    return {
-        "PATH": os.environ["PATH"],
-        "PATTERNMILL_STUDIO_URL": service.url,
-        "PATTERNMILL_API_KEY": "bench",
-        "PATTERNMILL_HOME": str(home),
-        "PATTERNMILL_MAX_IN_FLIGHT": str(scenario.window),
-        "PATTERNMILL_CONFIRM": "staging",
-        **server.client_environment,
-    }
-
-
-def find_fault(usage: Usage, score: dict[str, int], scenario: Scenario) -> str:
-    """Return why a run's figures are worthless, as it did not do its job; empty if it did."""
-    if usage.code != 0:
-        return f"ended with {usage.code}: {usage.output.strip()[-600:]}"
-    if score["jobs"] != 2 * scenario.rows or score["unseen"]:
-        return f"{score['jobs']} jobs for {scenario.rows} rows, {score['unseen']} of them never seen to end"
-    return ""
-
-
-def measure_all(scenarios: Sequence[Scenario], contenders: Sequence[str]) -> Iterator[Measurement]:
-    """Measure the contenders in turn, for as many rounds as each scenario has."""
-    with tempfile.TemporaryDirectory(prefix="patternmill-bench-") as name:
-        folder = Path(name)
-        with OwnServer(folder / "server") as server:
-            settle(server.directory)
-            for scenario in scenarios:
-                for contender in [*contenders] * scenario.rounds:
-                    yield measure(scenario, contender, folder, server)
-
-
-def show(m: Measurement) -> None:
-    figures = f"{m.cpu / m.rows * 1000:.1f} ms CPU a row, {m.wall:.1f} s"
-    print(f"{m.scenario:12} {m.contender:12} {m.fault or figures}", file=sys.stderr, flush=True)
-
-
-def machine() -> str:
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("prefect", "httpx", "aiohttp")
-    )
-    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    return f"{datetime.now(UTC).isoformat(timespec='seconds')}, {system}, {versions}"
-
-
-def write(scenarios: Sequence[Scenario], measurements: Sequence[Measurement]) -> None:
-    """Write the figures as Markdown, and print them."""
-    command = " ".join(["python -m benchmarks.run", *sys.argv[1:]])
-    lines = ["# Results of the last run", "", f"`{command}`: {machine()}", "", *targets(measurements), ""]
-    text = "\n".join(lines + [table(scenario, measurements) + "\n" for scenario in scenarios])
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "latest.md").write_text(text, "utf-8")
-    print(text)
-
-
-def chosen(args: argparse.Namespace) -> list[Scenario]:
-    scenarios = [s for s in SCENARIOS if not args.only or s.name in (*args.only, "startup")]
-    return [s if s.name == "startup" else replace(s, rows=args.rows or s.rows) for s in scenarios]
-
-
-def main() -> int:
+def main() -> None:
+    """Measure what is named, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("--rows", type=int, help="rows of every scenario but `startup`")
-    parser.add_argument("--only", action="append", default=[], choices=[s.name for s in SCENARIOS])
-    parser.add_argument("--contender", action="append", default=[], choices=CONTENDERS)
-    args = parser.parse_args()
-    scenarios, measurements = chosen(args), list[Measurement]()
-    for measurement in measure_all(scenarios, args.contender or CONTENDERS):
-        show(measurement)
-        measurements.append(measurement)
-    write(scenarios, measurements)
-    return int(any(m.fault for m in measurements))
+    parser.add_argument("what", nargs="*", choices=[[], "cost", "scale"], default=[])
+    parser.add_argument("--rows", type=int, help="other than 1,500 and 100,000")
+    given = parser.parse_args()
+    for name, measure, rows in (("cost", cost, 1_500), ("scale", scale, 100_000)):
+        if not given.what or name in given.what:
+            with tempfile.TemporaryDirectory() as folder:
+                measure(Path(folder), given.rows or rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,40 +1,42 @@
-"""The catalog refresh: updates a catalog from its source; makes only what has changed."""
+"""The flow that makes a catalog what its source says."""
 
-from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
 
-from flows.bulk_import import make_products
-from patternmill import parameters
-from patternmill.runs.request import RefreshRequest
-from patternmill.runs.run_text import RunSummary
-from tasks.flow_parameters import Box, documented_by
-from tasks.run_steps import summary_of
+from patternmill.request import Request
+from tasks.shown import carry_out_shown
 
 
-@flow(name="catalog-refresh", flow_run_name="refresh {source}", retries=0, persist_result=False)
-@documented_by(RefreshRequest)
+@flow(
+    name="catalog-refresh", flow_run_name="refresh {file}", retries=0, persist_result=False, log_prints=False
+)
 async def catalog_refresh(
-    source: parameters.SourceName,
-    catalog: Box[parameters.CatalogName] = None,
-    environment: Box[parameters.EnvironmentName] = None,
-    retire_at_most: Box[str] = None,
-    retire: Box[parameters.Count] = None,
-    mapping: Box[Path] = None,
-    out: Box[parameters.Place] = None,
-    budget: Box[parameters.AmountText] = None,
-    max_items: Box[parameters.Count] = None,
-    max_failures: Box[parameters.MaxFailures] = None,
-    change_at_most: Box[str] = None,
-    confirm: Box[parameters.Confirmation] = None,
+    file: str,
+    catalog: str | None = None,
+    environment: str | None = None,
+    mapping: str | None = None,
+    out: str | None = None,
+    max_items: int | None = None,
+    budget: str | None = None,
+    change: int | None = None,
+    retire: int | None = None,
+    rename: int | None = None,
     plan_only: bool = False,
-    check: bool = False,
 ) -> State[Any]:
-    """Compare the source with the catalog, make what was added or changed, retire what is gone."""
-    return await make_products(RefreshRequest(**locals()))  # its fields are the parameters
+    """Make what was added to a sheet or changed in it, and retire what is gone from it.
 
-
-async def run_refresh(request: RefreshRequest) -> RunSummary:
-    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
-    return await summary_of(catalog_refresh, request)
+    Args:
+        file: The whole catalog, a CSV file or a workbook.
+        catalog: The catalog; without it, the one that the file's name says.
+        environment: The environment whose service is asked; without it, that of the settings.
+        mapping: What columns and words mean; without it, NAME.mapping.toml beside the sheet.
+        out: The folder of the results; without it, results/CATALOG/RUN.
+        max_items: The most patterns and products that this run buys.
+        budget: The most that this run spends, such as 500.00.
+        change: How many rows may get another product; without it, as the settings say.
+        retire: How many rows may be retired; without it, as the settings say.
+        rename: How many rows that look renamed are bought again.
+        plan_only: Say what would be made and retired, and do nothing.
+    """
+    return await carry_out_shown(Request(verb="refresh", **locals()))

@@ -1,43 +1,42 @@
-"""Retry what failed: the unfinished rows of an earlier run, and nothing else."""
+"""The flow that retries the rows of a catalog that did not end well."""
 
-from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
 
-from flows.bulk_import import make_products
-from patternmill import parameters
-from patternmill.runs.request import RetryRequest
-from patternmill.runs.run_text import RunSummary
-from patternmill.tables.row_filter import Since, Statuses
-from tasks.flow_parameters import Box, documented_by
-from tasks.run_steps import summary_of
+from patternmill.request import Request
+from tasks.shown import carry_out_shown
 
 
-@flow(name="retry-failed", flow_run_name="retry {catalog} {run}", retries=0, persist_result=False)
-@documented_by(RetryRequest)
+@flow(name="retry-failed", flow_run_name="retry {catalog}", retries=0, persist_result=False, log_prints=False)
 async def retry_failed(
-    catalog: Box[str] = None,
-    environment: Box[parameters.EnvironmentName] = None,
-    run: str = "latest",
-    status: Statuses = (),
-    code: tuple[str, ...] = (),
-    sku: tuple[str, ...] = (),
-    category: tuple[str, ...] = (),
-    changed_since: Box[Since] = None,
-    picks: Box[Path] = None,
-    out: Box[parameters.Place] = None,
-    budget: Box[parameters.AmountText] = None,
-    max_items: Box[parameters.Count] = None,
-    max_failures: Box[parameters.MaxFailures] = None,
-    change_at_most: Box[str] = None,
-    confirm: Box[parameters.Confirmation] = None,
+    catalog: str,
+    environment: str | None = None,
+    out: str | None = None,
+    max_items: int | None = None,
+    budget: str | None = None,
+    change: int | None = None,
+    retire: int | None = None,
+    rename: int | None = None,
     plan_only: bool = False,
+    sku: list[str] = [],  # noqa: B006
+    status: list[str] = [],  # noqa: B006
+    code: list[str] = [],  # noqa: B006
 ) -> State[Any]:
-    """Choose the rows, and import them again from the ledger's copy of the file."""
-    return await make_products(RetryRequest(**locals()))  # its fields are the parameters
+    """Make again what did not end well, with one more attempt for each row.
 
-
-async def run_retry(request: RetryRequest) -> RunSummary:
-    """Run the flow, and return what came of it, even if rows failed. Raises PatternmillError for a refusal."""
-    return await summary_of(retry_failed, request)
+    Args:
+        catalog: The catalog.
+        environment: The environment whose service is asked; without it, that of the settings.
+        out: The folder of the results; without it, results/CATALOG/RUN.
+        max_items: The most patterns and products that this run buys.
+        budget: The most that this run spends, such as 500.00.
+        change: Not used here.
+        retire: Not used here.
+        rename: Not used here.
+        plan_only: Say what would be made, and make nothing.
+        sku: Only these skus.
+        status: Only rows with these statuses, such as `failed`.
+        code: Only rows with these error codes, such as `job_failed`.
+    """
+    return await carry_out_shown(Request(verb="retry", **locals()))

@@ -1,160 +1,130 @@
-"""The states of attempts, rows and runs: their names, their legal changes, and which are final."""
+"""The states of an attempt, a row and a run, and which changes are legal."""
 
-from __future__ import annotations
-
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Stage(StrEnum):
-    """The kind of an item, in the order of purchase. The values are part of the request IDs: never change them."""
+class State(StrEnum):
+    """The state of one attempt at one item, as the ledger knows it."""
 
-    REFERENCE = "reference"  #: An uploaded picture that guides patterns.
-    PATTERN = "pattern"
-    REFINEMENT = "refinement"  #: A pattern made of another one.
-    PRODUCT = "product"
-    CHECKOUT = "checkout"  #: A checkout of products, which a person pays.
-
-
-#: The stages made by operations for which the interface promises no safe retry.
-UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
-#: The stages that a run makes for its rows.
-ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
+    INTENDED = "intended"  #: On record, so it may have been sent. Resent until the service answers.
+    ACCEPTED = "accepted"  #: The service named a job for it.
+    SUCCEEDED = "succeeded"  #: The job ended well, and its result is on record. Final.
+    FAILED = "failed"  #: The service says that the job failed. Another attempt may follow.
+    REJECTED = "rejected"  #: The service refused it, so nothing exists. The same request may be sent again.
+    HELD = "held"  #: Something may exist, and only a person can say.
+    WRITTEN_OFF = "written_off"  #: A person gave it up. It stays paid for; only `retry` goes beyond.
 
 
-class AttemptState(StrEnum):
-    """One attempt at one item, as the ledger knows it."""
-
-    INTENDED = "intended"  #: On record; nobody knows whether the service has it until it answers.
-    WITHDRAWN = "withdrawn"  #: On record, and certainly never sent.
-    ACCEPTED = "accepted"  #: The service answered with a job ID.
-    SUCCEEDED = "succeeded"  #: The job succeeded, and its result is on record. Final.
-    FAILED = "failed"  #: The service said that the job failed. Another one may follow if it says so again.
-    REJECTED = "rejected"  #: The service refused the request as invalid, so that no job exists.
-    HELD = "held"  #: A person decides: answers contradict one another, or it must not be sent again.
-
-
-ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
-    AttemptState.INTENDED: frozenset(
-        {AttemptState.WITHDRAWN, AttemptState.ACCEPTED, AttemptState.REJECTED, AttemptState.HELD}
-    ),
-    AttemptState.WITHDRAWN: frozenset({AttemptState.INTENDED}),
-    AttemptState.ACCEPTED: frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.HELD}),
-    AttemptState.REJECTED: frozenset({AttemptState.INTENDED}),
-    AttemptState.HELD: frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED}),
-    AttemptState.SUCCEEDED: frozenset(),
-    AttemptState.FAILED: frozenset({AttemptState.ACCEPTED}),
+#: The states from which a state may be entered.
+ENTERED_FROM: Mapping[State, frozenset[State]] = {
+    State.INTENDED: frozenset({State.REJECTED, State.HELD}),
+    State.ACCEPTED: frozenset({State.INTENDED, State.HELD, State.FAILED}),
+    State.SUCCEEDED: frozenset({State.ACCEPTED}),
+    State.FAILED: frozenset({State.ACCEPTED}),
+    State.REJECTED: frozenset({State.INTENDED}),
+    State.HELD: frozenset({State.INTENDED, State.ACCEPTED, State.FAILED}),
+    State.WRITTEN_OFF: frozenset({State.INTENDED, State.HELD}),
 }
-
-#: The states of an attempt that was sent, or may have been, and that has not ended.
-OPEN_STATES = frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED})
-#: The states in which the service has something for the item, or may have.
-MAY_EXIST = OPEN_STATES | {AttemptState.SUCCEEDED, AttemptState.HELD}
-#: The states in which nothing exists at the service, and the same request may be sent later.
-REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
-#: The error code of a refusal by a redirect, which some services answer to what they have executed.
-REDIRECTED = "redirected"
-#: The error code of a refusal that names a field or a value of the row.
-INVALID_REQUEST = "invalid_request"
-#: The error code of a refusal that names nothing of the row.
-UNCLEAR_REFUSAL = "unclear_refusal"
-#: The error code of a refusal that names something of its row, where several rows were refused in the same way.
-REFUSED_ALIKE = "refused_alike"
-#: The error codes of refusals that may not be about the item (a redirect, a proxy's page, a wrong address, no reason):
-#: the same command sends the same request again.
-PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page", UNCLEAR_REFUSAL, REFUSED_ALIKE})
-#: The error codes of failed attempts whose jobs are asked about again. No new attempt was made: others failed too, or
-#: the service did not confirm the failure.
-HELD_BACK, NOT_CONFIRMED = "held_back", "failure_not_confirmed"
-#: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
-NOT_REPEATABLE = "not_repeatable"
-#: The error code of an open request that a person decided to send again, until a run begins to.
-TO_RESEND = "to_resend"
-#: The error code of an attempt that a person gave up: its job, if there is one, is not looked for again.
-WRITTEN_OFF = "written_off"
+OPEN = frozenset({State.INTENDED, State.ACCEPTED})
 
 
-class RowStatus(StrEnum):
-    """The status of a row in its results."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at an item. `amount` is its price in ten-thousandths; times are seconds since 1970.
 
-    SUCCEEDED = "succeeded"  #: The product exists.
-    FAILED = "failed"  #: Its job failed, or the service refused its request.
-    REFUSED = "refused"  #: Refused by our own checks; nothing was asked of the service.
-    NOT_STARTED = "not_started"  #: Nothing was begun for this row.
-    CANCELLED = "cancelled"  #: Something was begun, and the run was stopped; the next run resumes it.
-    IN_DOUBT = "in_doubt"  #: A request was sent and has no answer; the next run resends it.
-    WAITING = "waiting"  #: The service has a job that did not end in time; the next run polls it again.
-    TO_CHOOSE = "to_choose"  #: A person picks one of its pattern's takes first; it keeps its product.
-    DISCARDED = "discarded"  #: A person rejected every take of its pattern; its product is not ordered.
-    HELD = "held"  #: A person decides: answers contradict one another, or it must not be sent again.
+    `driver` is the run that sends and polls it; `intended_at` is when its age began to count.
+    """
 
-    @property
-    def words(self) -> str:
-        """Return the status for a sentence: nobody cancelled a row whose run was stopped or killed."""
-        return "not finished" if self is RowStatus.CANCELLED else self.value.replace("_", " ")
+    request_id: str
+    item_id: str
+    number: int
+    stage: str
+    environment: str
+    catalog: str
+    driver: str
+    label: str
+    body: str
+    state: State
+    job_id: str | None = None
+    result_id: str | None = None
+    code: str = ""
+    message: str = ""
+    amount: int = 0
+    currency: str = ""
+    intended_at: float = 0.0
+    accepted_at: float | None = None
+    ended_at: float | None = None
 
 
-#: Statuses that another run can change without an edit of the row.
-UNFINISHED_ROWS = frozenset(
-    {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
-)
+class Status(StrEnum):
+    """The status of a row: derived from the attempts at its items, never stored."""
 
-#: Statuses that are neither failures of a run nor left over by it: made, or left to a person's decision.
-COMPLETE_ROWS = frozenset({RowStatus.SUCCEEDED, RowStatus.TO_CHOOSE, RowStatus.DISCARDED})
-
-#: The rows of failures.csv: no other run changes them until a person edits the row or decides about it.
-FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - COMPLETE_ROWS
-#: Rows that are gathered by cause: the failures, and those where the service has still to answer.
-WITH_CAUSE = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
-
-#: Statuses that a retry can change; any other row is made already, or waits for an edit or a decision.
-RETRIABLE = UNFINISHED_ROWS | {RowStatus.FAILED}
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REFUSED = "refused"  #: By our own checks: nothing was asked of the service.
+    HELD = "held"
+    IN_DOUBT = "in_doubt"  #: A request has no answer yet; the next run sends the same one again.
+    WAITING = "waiting"  #: A request is being sent, or a job has not ended yet; the next run follows it.
+    NOT_STARTED = "not_started"
 
 
 class Outcome(StrEnum):
-    """The outcome of a run. The values are the names of the Prefect states too."""
+    """How a run ended; the values are the names of its Prefect states too."""
 
     COMPLETED = "Completed"
     COMPLETED_WITH_FAILURES = "CompletedWithFailures"
     FAILED = "Failed"
     BUDGET_REACHED = "BudgetReached"
+    PAUSED = "Paused"
     CANCELLED = "Cancelled"
-    PAUSED = "Paused"  #: The brake was set, and nothing was created from then on. Not Prefect's own Paused.
+    REFUSED = "Refused"  #: Before anything was bought.
     SKIPPED_OVERLAP = "SkippedOverlap"
 
     @property
-    def words(self) -> str:
-        """Return the outcome for a sentence: `Completed with failures`."""
-        return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter.group().lower()}", self.value)
+    def exit_code(self) -> int:
+        """Return the exit code of a command whose run ended so."""
+        codes = {
+            Outcome.COMPLETED: 0,
+            Outcome.FAILED: 1,
+            Outcome.REFUSED: 2,
+            Outcome.SKIPPED_OVERLAP: 4,
+            Outcome.CANCELLED: 130,
+        }
+        return codes.get(self, 3)
 
 
-class Verdict(StrEnum):
-    """The decision of a person about a plan."""
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """A row of a catalog as it is now: what the ledger stores of it, and what follows from its attempts.
 
-    WAITING = "waiting"
-    APPROVED = "approved"  #: Up to a ceiling.
-    REJECTED = "rejected"
-    OVERTAKEN = "overtaken"  #: A newer run of the catalog ended the question; nobody approved the plan.
+    `key` is the folded sku, or `# ` and the row's number where the sku is unusable. `cells` is a JSON array in the
+    order of `header`, the JSON array of the header of the sheet that it came from last. `content` is a JSON object
+    with `prompt`, `category`, `category_id` and `selections`, and `refusal` one with `code`, `message`, `remedy` and
+    `column`; empty where there is none. `wants` and `has` are items, the others are the service's IDs:
+    `product_id` and `pattern_id` of the item that it wants, `has_product_id` and `has_pattern_id` of what it has.
+    """
 
-
-class Decided(StrEnum):
-    """A person's decision on a pattern that was made, after looking at it. The last one counts."""
-
-    PICK = "pick"
-    REJECT = "reject"
-    AGAIN = "again"  #: Another take of it is wanted.
-    UNDECIDED = "undecided"  #: An earlier decision is taken back.
-    LATER = "later"  #: Looked at, and put off.
-
-
-#: The exit codes of the command line.
-EXIT_CODES: dict[Outcome, int] = {
-    Outcome.COMPLETED: 0,
-    Outcome.FAILED: 1,
-    Outcome.COMPLETED_WITH_FAILURES: 3,
-    Outcome.BUDGET_REACHED: 3,
-    Outcome.PAUSED: 3,
-    Outcome.SKIPPED_OVERLAP: 4,
-    Outcome.CANCELLED: 130,
-}
-EXIT_REFUSED = 2
+    key: str
+    sku: str
+    position: int
+    number: int
+    run: str
+    header: str
+    cells: str
+    content: str
+    likeness: str
+    refusal: str
+    wants: str
+    built_on: str
+    has: str
+    since: float
+    retired: float | None
+    status: str
+    code: str
+    message: str
+    product_id: str
+    pattern_id: str
+    has_product_id: str
+    has_pattern_id: str

@@ -1,151 +1,138 @@
-"""The deployments at a Prefect server: registered as prefect.yaml has them, but for what people set there.
+"""The deployments on a Prefect server: registered as prefect.yaml has them, but for what people set there."""
 
-    python -m tasks.deployments         (at the server of PREFECT_API_URL)
-
-Parameters, schedules, pauses and limits stay as the server has them. Prefect's own `prefect deploy` sets parameters,
-and the schedules that its file names, back to what the file says.
-"""
-
-from __future__ import annotations
-
-import asyncio
-import json
-from collections.abc import Callable, Mapping
+import functools
 from pathlib import Path
 from typing import Any
 
 import yaml
-from prefect import get_client
+from prefect import Flow, get_client
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import (
-    DeploymentScheduleCreate,
-    DeploymentScheduleUpdate,
-    DeploymentUpdate,
-    WorkPoolCreate,
-    WorkPoolUpdate,
-)
-from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate
+from prefect.client.schemas.filters import FlowFilter, WorkPoolFilter
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
-from prefect.flows import Flow, load_flow_from_entrypoint
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
-from patternmill.errors import ConfigurationError
-from prefect_host.client_settings import POOL, TEMPLATE
+from patternmill.errors import PatternmillError
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-FILE = CHECKOUT / "deployments" / "prefect.yaml"
-#: The tag of runs that a catalog's own schedule begins; an automation notices when the next one does not come.
-SCHEDULED = "patternmill-scheduled"
-
-
-Notify = Callable[[str], None]
+POOL = "patternmill"
+_ROOT = Path(__file__).resolve().parent.parent
+#: The name of the one schedule that `--cron` sets; others are people's.
+_SLUG = "refresh"
 
 
-async def register_deployments(notify: Notify) -> None:
-    """Register the work pool and the deployments of prefect.yaml; `notify` gets a line for each that loses parameters.
+async def register_deployments(environment: str) -> list[str]:
+    """Register the work pool and the deployments for runs in this folder, and return their names.
 
-    Other deployments of the same flows in the pool get the flow's new form and folder too.
+    What people set on the server stays: parameters, schedules, pauses, limits and tags.
     """
     async with get_client() as client:
         await _register_pool(client)
         for name, entry in _entries().items():
-            of_flow = FlowFilter(name=FlowFilterName(any_=[name]))
-            registered = await client.read_deployments(flow_filter=of_flow)
-            code = _code_of(entry)
-            text = {"description": entry["description"], "tags": entry.get("tags", [])}
-            for deployment in registered:
-                if deployment.work_pool_name == POOL:
-                    is_of_file = deployment.name == name
-                    await _renew(client, deployment, code | (text if is_of_file else {}), notify)
-            if name not in {deployment.name for deployment in registered}:
-                flow_id = await client.create_flow_from_name(name)
-                parameters = entry.get("parameters")
-                await client.create_deployment(flow_id, name, parameters=parameters, **code, **text)
+            registered = await _registered(client, entry)
+            for deployment in registered.values():  # those of schedules too, which keep their folder
+                moved = _folder() if deployment.name == name else {}
+                await _update(client, deployment, _code(entry, environment, deployment) | moved)
+            if name not in registered:
+                await _create(client, name, entry, environment, {"environment": environment})
+        return list(_entries())
 
 
-async def schedule_refresh(parameters: Mapping[str, Any], cron: str, timezone: str) -> str:
-    """Make or replace the deployment that refreshes a catalog by a schedule; return its name.
+async def schedule_refresh(file: str, catalog: str, environment: str, cron: str) -> str:
+    """Refresh a catalog by a schedule, in this folder: sets the one that this made before, and keeps all others.
 
-    Raises ConfigurationError for a schedule that Prefect does not understand.
+    Returns what a person is told. Raises PatternmillError for a schedule that cannot be read.
     """
     try:
-        schedule = DeploymentScheduleCreate(schedule=CronSchedule(cron=cron, timezone=timezone), slug="cron")
+        schedule = CronSchedule(cron=cron, timezone="UTC")
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ").rstrip(".")
-        raise ConfigurationError(
-            f"The schedule {cron!r} ({timezone}) cannot be read: {why}.",
-            remedy='Write minute, hour, day, month and weekday: --cron "0 5 * * *" --timezone Europe/Berlin.',
-        ) from None
-    entry = _entries()["catalog-refresh"]
-    name = f"{parameters['catalog']} ({parameters['environment']})"
-    text = {"description": entry["description"], "tags": [*entry["tags"], SCHEDULED]}
-    given: dict[str, Any] = {"parameters": dict(parameters), "schedules": [schedule], "paused": False}
+        message = (
+            f"The schedule {cron!r} cannot be read: {error.errors()[0]['msg'].removeprefix('Value error, ')}."
+        )
+        remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
+        raise PatternmillError("wrong_option", message, remedy) from None
+    entry, name = _entries()["catalog-refresh"], f"{catalog} ({environment})"
+    parameters = {"file": file, "catalog": catalog, "environment": environment}
     async with get_client() as client:
         await _register_pool(client)
-        flow_id = await client.create_flow_from_name(entry["name"])
-        await client.create_deployment(flow_id, name, **given, **_code_of(entry), **text)
-    return name
+        if before := (await _registered(client, entry)).get(name):
+            code = _code(entry, environment, before) | _folder()
+            await _update(client, before, code | {"parameters": before.parameters | parameters})
+        deployment_id = before.id if before else await _create(client, name, entry, environment, parameters)
+        if mine := [one for one in before.schedules if one.slug == _SLUG] if before else []:
+            await client.update_deployment_schedule(deployment_id, mine[0].id, schedule=schedule, active=True)
+        else:
+            new = DeploymentScheduleCreate(schedule=schedule, slug=_SLUG)
+            await client.create_deployment_schedules(deployment_id, [new])
+    return f"Catalog {name} is refreshed at `{cron}` (UTC), wherever `patternmill up` runs on this Prefect server."
 
 
 def _entries() -> dict[str, dict[str, Any]]:
-    """Return the deployments of the file by their names, which are those of their flows."""
-    return {entry["name"]: entry for entry in yaml.safe_load(FILE.read_text("utf-8"))["deployments"]}
+    text = (_ROOT / "deployments" / "prefect.yaml").read_text("utf-8")
+    return {entry["name"]: entry for entry in yaml.safe_load(text)["deployments"]}
 
 
-def _code_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a deployment has of its flow's code, and where that is. Raises what the code does on import."""
-    flow: Flow[..., Any] = load_flow_from_entrypoint(
-        str(CHECKOUT / entry["entrypoint"]), use_placeholder_flow=False
+@functools.cache
+def _flow(entrypoint: str) -> Flow[..., Any]:
+    return load_flow_from_entrypoint(str(_ROOT / entrypoint), use_placeholder_flow=False)
+
+
+async def _registered(client: PrefectClient, entry: dict[str, Any]) -> dict[str, DeploymentResponse]:
+    """Return the deployments of an entry's flow in our pool by their names."""
+    found = await client.read_deployments(
+        flow_filter=FlowFilter.model_validate({"name": {"any_": [_flow(entry["entrypoint"]).name]}}),
+        work_pool_filter=WorkPoolFilter.model_validate({"name": {"any_": [POOL]}}),
     )
-    return {
-        "entrypoint": entry["entrypoint"],
-        "pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": str(CHECKOUT)}}],
-        "parameter_openapi_schema": parameter_schema(flow).model_dump(exclude_unset=True),
-        "enforce_parameter_schema": True,
+    return {deployment.name: deployment for deployment in found}
+
+
+def _code(
+    entry: dict[str, Any], environment: str, registered: DeploymentResponse | None = None
+) -> dict[str, Any]:
+    """Return what a deployment has of the code. Environments that other workers have registered stay choices."""
+    form = parameter_schema(_flow(entry["entrypoint"])).model_dump(exclude_unset=True)
+    about = form["properties"]["environment"]
+    choices = {environment}
+    if registered:
+        before = (registered.parameter_openapi_schema or {}).get("properties", {}).get("environment", {})
+        choices |= {*before.get("enum", ()), registered.parameters.get("environment") or environment}
+    kept = {name: about[name] for name in ("title", "description", "position") if name in about}
+    form["properties"]["environment"] = {**kept, "type": "string", "enum": sorted(choices)}
+    return {"entrypoint": str(_ROOT / entry["entrypoint"]), "parameter_openapi_schema": form}
+
+
+def _folder() -> dict[str, Any]:
+    """Return what has runs begin in this folder."""
+    step = {"prefect.deployments.steps.set_working_directory": {"directory": str(Path.cwd())}}
+    return {"pull_steps": [step]}
+
+
+async def _create(
+    client: PrefectClient, name: str, entry: dict[str, Any], environment: str, parameters: dict[str, Any]
+) -> Any:
+    about = {"description": entry["description"], "tags": entry["tags"], "parameters": parameters}
+    ours: Any = {
         "work_pool_name": POOL,
+        "enforce_parameter_schema": True,
+        **_code(entry, environment),
+        **_folder(),
     }
+    flow_id = await client.create_flow_from_name(_flow(entry["entrypoint"]).name)
+    return await client.create_deployment(flow_id, name, **about, **ours)
 
 
-async def _renew(
-    client: PrefectClient, deployment: DeploymentResponse, code: Mapping[str, Any], notify: Notify
-) -> None:
-    """Update what a deployment has of the code, and drop the parameters that its flow has no longer."""
-    properties = code["parameter_openapi_schema"]["properties"]
-
-    def without_dropped(parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in parameters.items() if name in properties}
-
-    given = [deployment.parameters, *(schedule.parameters for schedule in deployment.schedules)]
-    dropped = sorted({name for parameters in given for name in parameters} - set(properties))
-    changed = dict(code)
-    if dropped:
-        notify(f"{deployment.name}: dropped what its flow has no longer: {', '.join(dropped)}.")
-        changed["parameters"] = without_dropped(deployment.parameters)
-        changed["schedules"] = [
-            DeploymentScheduleUpdate(
-                **schedule.model_dump(include={"schedule", "active", "slug"}),
-                parameters=without_dropped(schedule.parameters),
-            )
-            for schedule in deployment.schedules
-        ]
-    try:
-        await client.update_deployment(deployment.id, DeploymentUpdate(**changed))
-    except PrefectHTTPStatusError as refused:
-        notify(f"{deployment.name} stays as it was: {refused.response.text}")
+async def _update(client: PrefectClient, deployment: DeploymentResponse, changes: dict[str, Any]) -> None:
+    await client.update_deployment(deployment.id, DeploymentUpdate(**changes))
 
 
 async def _register_pool(client: PrefectClient) -> None:
-    """Make the work pool, or renew its template; its limit and pause stay."""
-    template = json.loads(TEMPLATE.read_text("utf-8"))
+    from prefect.workers.process import ProcessWorker
+
+    template = ProcessWorker.get_default_base_job_template()
     try:
-        await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
-    except ObjectNotFound:
-        pool = WorkPoolCreate(name=POOL, type="process", base_job_template=template)
-        await client.create_work_pool(pool)
-
-
-if __name__ == "__main__":
-    asyncio.run(register_deployments(print))
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+    except ObjectAlreadyExists:
+        return

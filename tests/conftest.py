@@ -1,39 +1,67 @@
-"""Set-up of all tests: thousands stay in memory, so garbage is collected rarely; what they start can be interrupted."""
-
-from __future__ import annotations
+"""A real Prefect server for the session, and deployments of flows that need no service."""
 
 import asyncio
 import gc
-import inspect
-import signal
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from patternmill.processes import collect_rarely
+from tasks.server import Server, prefect_server
 
-collect_rarely()
-# A shell makes its background jobs ignore SIGINT, and they pass that on to what they start.
-with suppress(ValueError):  # not in the main thread
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+_FLOW = """
+from played import played
+from prefect import flow
 
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Freeze what is there by now, so that no collection looks at it again."""
-    gc.collect()
-    gc.freeze()
+@flow(name="{name}", retries=0, persist_result=False)
+async def {function}(file: str, catalog: str = "spring", environment: str | None = None):
+    return await played(file, catalog, environment)
+"""
 
 
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an asynchronous test for a minute at most."""
-    return run_test(pyfuncitem, lambda test: asyncio.run(asyncio.wait_for(test, 60)))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a Prefect server: it takes seconds, and Prefect leaves sockets open."""
+    for item in items:
+        if {"server", "project"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
-def run_test(item: pytest.Function, run: Callable[[Coroutine[Any, Any, None]], object]) -> bool | None:
-    """Run an asynchronous test and return True; return None for any other test."""
-    if not inspect.iscoroutinefunction(item.function):
-        return None
-    run(item.function(**{name: item.funcargs[name] for name in inspect.signature(item.function).parameters}))
-    return True
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real Prefect server, which Prefect in this process uses."""
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
+        patch.delenv("PREFECT_API_URL", raising=False)
+        patch.setenv("PREFECT_HOME", str(tmp_path_factory.mktemp("no-profile")))
+        using = prefect_server(tmp_path_factory.mktemp("home"), said.append)
+        server = runner.run(using.__aenter__())
+        assert server.answers, said
+        yield server
+        runner.run(using.__aexit__(None, None, None))
+    gc.collect()  # sockets that Prefect's client and worker leave open: here, where the warning is expected
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the deployments of prefect.yaml, whose flows do what their file says: see tests/played.py."""
+    from tasks import deployments
+
+    root, here = tmp_path / "project", Path(__file__).parent
+    for name in ("bulk-import", "catalog-refresh", "retry-failed"):
+        function = name.replace("-", "_")
+        path = root / "flows" / f"{function}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_FLOW.format(name=name, function=function))
+    shutil.copy(here / "played.py", root / "flows")
+    shutil.copytree(here.parent / "deployments", root / "deployments")
+    monkeypatch.setattr(deployments, "_ROOT", root)
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def deployed(project: Path, server: Server) -> Path:
+    """Such a folder, with the session's Prefect server in use."""
+    return project

@@ -1,473 +1,345 @@
-"""Purchases: items, the attempts at them, the money that these reserve, and what became of checkouts.
+"""Purchases: the intent before the request, the job before the wait, the result before what is built on it."""
 
-An intent and its reservation are durable before the request is sent; job ID and result as soon as they are known.
-"""
-
-from __future__ import annotations
-
-import json
-import logging
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
-from datetime import timedelta
-from functools import partial
-from itertools import groupby
-from operator import itemgetter
+import time
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-import orjson
-
-from patternmill.errors import LedgerError
-from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import Clock, Database, Tables
-from patternmill.ledger.records import (
-    FORGOTTEN,
-    Attempt,
-    NewItem,
-    OrderRecord,
-    PickedLine,
-    SpendingLimits,
+from patternmill.errors import Halted, PatternmillError
+from patternmill.items import Item
+from patternmill.ledger.attempts import (
+    COLUMNS,
+    attempt_of,
+    change_attempt,
+    last_event,
+    other_of,
+    record_event,
 )
-from patternmill.ledger.spending import (
-    SECOND_ATTEMPT,
-    Approvals,
-    Spent,
-    day_of,
-    limits_of,
-    nearly_spent,
-    refusal,
-)
-from patternmill.processes import boot_id, uptime
-from patternmill.states import (
-    ATTEMPT_CHANGES,
-    INVALID_REQUEST,
-    PASSING_REFUSALS,
-    REDIRECTED,
-    REFUSED_ALIKE,
-    REOPENED,
-    TO_RESEND,
-    AttemptState,
-    Stage,
-)
+from patternmill.ledger.connections import Connection
+from patternmill.ledger.database import Database
+from patternmill.ledger.leases import Lease
+from patternmill.plan import BOUGHT, Action, Step, next_action
+from patternmill.settings import Settings
+from patternmill.states import OPEN, Attempt, Outcome, State
+from patternmill.trust import Event, Standing, standing
 
-logger = logging.getLogger(__name__)
-
-ATTEMPT_COLUMNS = ", ".join(Attempt.__dataclass_fields__)
-#: The columns of an attempt without its body, which may be as large as a picture.
-WITHOUT_BODIES = ATTEMPT_COLUMNS.replace("body", ":nothing")
-#: Seconds that a clock may go back before an age by it is no longer believed.
-_CLOCK_TOLERANCE = 120.0
-#: The number of jobs from which durations are taken: enough for a hundred of each stage.
-_LAST_JOBS = 500
-#: The kind of the event that an order was first seen, changed its status, or was paid.
-ORDERED = "ordered"
-
-_IN_ENVIRONMENT = "JOIN items i ON i.key = a.item_key WHERE i.environment = :environment"
-_CLOCK_WENT_BACK = """
-SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance
-WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id AND kind IN ('intended', 'settled')) LIMIT 1
+_LAST = f"SELECT {COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
+_ONE = f"SELECT {COLUMNS} FROM attempts WHERE request_id = :request_id"
+_JOBS = f"""
+SELECT {COLUMNS} FROM attempts WHERE environment = :environment AND catalog = :catalog AND state = 'accepted'
 """
-_ACCEPTED = """
-SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment
-AND i.stage = :stage AND i.content LIKE :content AND a.job_id IS NOT NULL LIMIT 1
+#: Counts an item and its price towards the limits of a run, unless one would be passed.
+_RESERVE = """
+UPDATE runs SET bought = bought + 1, spent = spent + :price
+WHERE id = :run_id AND (max_items IS NULL OR bought < max_items) AND (budget IS NULL OR spent + :price <= budget)
 """
-_FAILED_HERE = """
-SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id
-WHERE b.item_key = {item} AND b.attempt = {attempt} - 1 AND e.run_id = :run_id AND e.kind = 'failed'
+#: The same for the day's budget of the environment, whose address is on record from its first intent on.
+_RESERVE_DAY = """
+INSERT INTO environments (name, address, currency, day, spent) VALUES (:name, :address, :currency, :day, :price)
+ON CONFLICT (name) DO UPDATE SET
+    currency = excluded.currency, day = excluded.day,
+    spent = CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent
+WHERE :most < 0
+    OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
 """
-#: Counts a run's attempts by stage: those that do not follow an attempt at the same item that failed in this run, and
-#: the last attempts at items other than `:key` that failed or are held.
-_BEGUN_AND_LOST = f"""
-SELECT i.stage,
-    sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ({_FAILED_HERE.format(item="a.item_key", attempt="a.attempt")})
-        THEN 1 ELSE 0 END),
-    sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS
-        (SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END)
-FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage
+_GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
+_GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :name AND day = :day"
+_JOB_OF_OTHER = """
+SELECT 1 FROM attempts WHERE environment = :environment AND job_id = :id AND request_id <> :request_id
 """
-_BOOK = """
-INSERT INTO spending (environment, day, run_id, stage, currency, items, amount)
-SELECT i.environment, :day, a.run_id, i.stage, a.currency, :sign, :sign * a.price
-FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id
-ON CONFLICT (environment, day, run_id, stage, currency)
-DO UPDATE SET items = spending.items + excluded.items, amount = spending.amount + excluded.amount
+_RESULT_OF_OTHER = """
+SELECT 1 FROM attempts
+WHERE environment = :environment AND stage = :stage AND result_id = :id AND request_id <> :request_id
 """
-_DRAW_ON_APPROVAL = """
-UPDATE approvals SET purchases = purchases + :sign,
-    amount = amount + :sign * (SELECT price FROM attempts WHERE request_id = :request_id)
-WHERE id = (SELECT approval_id FROM attempts WHERE request_id = :request_id)
+_TAKE_OVER = f"""
+UPDATE attempts SET driver = :mine
+WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {COLUMNS}
 """
-_LEFT_BY_RUN = f"""
-SELECT kind, currency, sum(price) FROM attempts JOIN events ON events.request_id = attempts.request_id
-WHERE attempts.run_id = :run_id AND seq = (
-    SELECT max(seq) FROM events AS own WHERE own.request_id = attempts.request_id AND own.run_id = :run_id
-    AND own.kind IN ({", ".join(f"'{state}'" for state in AttemptState)})
-) GROUP BY kind, currency
-"""  # the names of states
+_DURATIONS = """
+SELECT ended_at - accepted_at AS seconds FROM attempts
+WHERE environment = :environment AND stage = :stage AND state = 'succeeded' ORDER BY ended_at DESC LIMIT :most
+"""
+_AS_BEFORE = """
+SELECT 1 FROM events
+WHERE request_id IN (SELECT request_id FROM attempts WHERE item_id = :item_id)
+    AND state = :state AND code = :code AND message = :message AND run_id <> :run_id
+"""
+_LAST_SEQ = "SELECT MAX(seq) AS seq FROM events WHERE environment = :environment AND stage = :stage AND state = :state"
+_TAIL = """
+SELECT item_id, state, code, counts FROM events
+WHERE environment = :environment AND stage = :stage AND seq > :after ORDER BY seq LIMIT 2000
+"""
+_ACCEPTED_HERE = """
+SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND state = 'accepted' AND run_id = :run_id
+    AND seq > :after LIMIT 1
+"""
+_BAD = (State.FAILED, State.REJECTED, State.HELD)
 
 
-class Purchases(Tables):
-    """Items, the attempts at them, and what is reserved for these. Amounts are in minor units."""
+class Purchases:
+    """What one run buys. Every change is refused once the run has lost its lease."""
 
-    def __init__(self, database: Database, now: Clock, approvals: Approvals) -> None:
-        super().__init__(database, now)
-        self._approvals = approvals
-        #: The transitions made in this transaction, each as the fields of its log line.
-        self.transitions: list[dict[str, object]] = []
+    def __init__(self, lease: Lease, settings: Settings, now: Callable[[], float] = time.time) -> None:
+        self._lease, self._settings, self._now = lease, settings, now
+        self._database, self.driver, self._environment = lease.database, lease.driver, lease.environment
+        self._first_event = last_event(lease.database)[0]
+        #: How each stage stands, by the last events on record.
+        self.standings: dict[str, Standing] = {}
 
-    # -- items
+    async def stand(self, stages: Iterable[str]) -> None:
+        """Look how these stages stand."""
 
-    def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
-        """Add items; those on record stay as they are, except that forgotten content is written again."""
-        scope = {"environment": environment, "catalog": catalog, "now": self.now()}
-        scope["forgotten"] = f'{{"{FORGOTTEN}":%'
-        self.database.execute_many(
-            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, picked, created_at) "
-            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :picked, :now) "
-            "ON CONFLICT (key) DO UPDATE SET content = excluded.content WHERE items.content LIKE :forgotten",
-            (
-                {**vars(item), **scope, "stage": item.stage.value}
-                | {"picked": json.dumps([vars(line) for line in item.picked]) if item.picked else None}
-                for item in items
-            ),
-        )
+        def change(connection: Connection) -> None:
+            for stage in stages:
+                self._stand(connection, stage)
 
-    def contents_of_further_takes(self, environment: str, catalog: str) -> list[Mapping[str, Any]]:
-        """Return the contents of a catalog's patterns that are not the first take."""
-        rows = self.database.rows(
-            "SELECT content FROM items WHERE environment = :environment AND catalog = :catalog "
-            "AND stage = 'pattern' AND content LIKE '%\"take\":%'",
-            environment=environment,
-            catalog=catalog,
-        )
-        contents = (json.loads(text) for (text,) in rows)
-        # A prompt may contain these characters too.
-        return [content for content in contents if "take" in content]
+        await self._database.write(change)
 
-    def item(self, key: ItemKey) -> tuple[Stage, Mapping[str, Any]]:
-        """Return the stage and the content of an item on record."""
-        ((stage, content),) = self.database.rows("SELECT stage, content FROM items WHERE key = :key", key=key)
-        return Stage(stage), json.loads(content)
+    async def begin(self, step: Step, parent_id: str | None) -> Attempt:
+        """Return the item's attempt to go on with, a new one with its price reserved where there is none.
 
-    def chain_of(self, key: ItemKey) -> set[ItemKey]:
-        """Return an item and, if it is a refinement, every pattern that it is built on."""
-        stage, content = self.item(key)
-        return {key, *(self.chain_of(content["pattern"]) if stage is Stage.REFINEMENT else ())}
-
-    # -- attempts
-
-    def attempt(self, request_id: RequestId) -> Attempt | None:
-        """Return the attempt that a request makes."""
-        return next(iter(self._attempts("WHERE request_id = :request_id", request_id=request_id)), None)
-
-    def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> list[Attempt]:
-        """Return every attempt at an item, the first one first."""
-        return self._attempts("WHERE item_key = :key ORDER BY attempt", bodies, key=key)
-
-    def last_attempt(self, key: ItemKey) -> Attempt | None:
-        """Return the last attempt at an item, without its body."""
-        return next(reversed(self.attempts_of(key, bodies=False)), None)
-
-    def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
-        """Yield the last attempt at every item of a catalog, without its body."""
-        query = (
-            f"SELECT {WITHOUT_BODIES} FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE i.environment = :environment AND i.catalog = :catalog "
-            "AND a.attempt = (SELECT max(b.attempt) FROM attempts b WHERE b.item_key = a.item_key)"
-        )
-        rows = self.database.stream(query, environment=environment, catalog=catalog, nothing=b"")
-        return map(Attempt.of, rows)
-
-    def attempts_with_result(
-        self, result_id: str, environment: str, stages: Collection[Stage]
-    ) -> list[Attempt]:
-        """Return the attempts of these stages in an environment that have this result."""
-        names = ", ".join(f"'{stage}'" for stage in stages)
-        where = f"{_IN_ENVIRONMENT} AND a.result_id = :result_id AND i.stage IN ({names})"
-        return self._attempts(where, result_id=result_id, environment=environment)
-
-    def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
-        """Return the request of a job in an environment, as services of several environments may number jobs alike."""
-        where = f"{_IN_ENVIRONMENT} AND a.job_id = :job_id AND i.stage NOT IN ('reference', 'checkout')"
-        owners = self._attempts(where, False, job_id=job_id, environment=environment)
-        return owners[0].request_id if owners else None
-
-    def _attempts(self, where: str, bodies: bool = True, /, **params: Any) -> list[Attempt]:
-        columns = ATTEMPT_COLUMNS if bodies else WITHOUT_BODIES
-        rows = self.database.rows(f"SELECT {columns} FROM attempts a {where}", params, nothing=b"")
-        return list(map(Attempt.of, rows))
-
-    def age_of(self, attempt: Attempt) -> timedelta | None:
-        """Return how long ago an attempt was intended, by the clock or by the uptime, whichever is longer.
-
-        None when the clock contradicts itself: it, or a later event, shows a time before the intent.
+        Raises Halted where a brake is set, or a limit would be passed.
         """
-        by_clock = self.now() - attempt.intended_at
-        about = {"request_id": attempt.request_id, "tolerance": _CLOCK_TOLERANCE}
-        if by_clock < -_CLOCK_TOLERANCE or self._row(_CLOCK_WENT_BACK, about):
-            return None
-        return timedelta(seconds=max(0.0, by_clock, _seconds_since(attempt.uptime)))
+        return await self._database.write(lambda connection: self._begin(connection, step, parent_id))
 
-    # -- what a service has done so far
-
-    def accepted(self, environment: str, operations: Iterable[str]) -> tuple[set[Stage], set[str]]:
-        """Return the stages and the refinement operations for which the service has ever accepted a create."""
-
-        def is_accepted(stage: Stage, content: str = "%") -> bool:
-            of_stage = {"environment": environment, "stage": stage.value, "content": content}
-            return self._row(_ACCEPTED, of_stage) is not None
-
-        named = {name: f'%"operation":"{name}"%' for name in operations}
-        refinements = {name for name, content in named.items() if is_accepted(Stage.REFINEMENT, content)}
-        return set(filter(is_accepted, Stage)), refinements
-
-    def durations(self, environment: str) -> list[tuple[Stage, float]]:
-        """Return how many seconds each of the last jobs of the environment took, the latest last."""
-        rows = self.database.rows(
-            "SELECT i.stage, a.ended_at - a.accepted_at FROM (SELECT item_key, accepted_at, ended_at FROM attempts "
-            "WHERE state = 'succeeded' AND ended_at >= accepted_at ORDER BY ended_at DESC LIMIT :most) a "
-            "JOIN items i ON i.key = a.item_key WHERE i.environment = :environment ORDER BY a.ended_at",
-            environment=environment,
-            most=_LAST_JOBS,
-        )
-        return [(Stage(stage), float(seconds)) for stage, seconds in rows]
-
-    # -- the life of an attempt
-
-    def intend(self, run_id: RunId, intent: Attempt, limits: SpendingLimits) -> Attempt:
-        """Write the intent of a request, and reserve its price; an attempt on record is returned as it is.
-
-        `intent` has the IDs, the body and the price of the request. One that was withdrawn or refused made nothing,
-        and is intended again with its body as it is now. One that was redirected may have been executed all the same,
-        and keeps its bytes. A refusal that may pass stays on record until there is an answer. Raises BudgetReached
-        before anything is written.
-        """
-        recorded = self.attempt(intent.request_id)
-        if recorded is not None and recorded.state not in REOPENED:
-            return recorded
-        now = self.now()
-        if limits != SpendingLimits():
-            self.database.lock("spending")
-            self._refuse_over_limit(run_id, intent, limits, day_of(now))
-        of_run = {"run_id": run_id, "approval_id": limits.approval}
-        terms: dict[str, Any] = {
-            "price": intent.price,
-            "currency": limits.unit,
-            "intended_at": now,
-            "uptime": _uptime(),
-        }
-        if recorded is None:
-            intended = replace(intent, **terms)
-            self._insert("attempts", **asdict(intended), **of_run)
-            self._note(run_id, intended, now)
+    def _begin(self, connection: Connection, step: Step, parent_id: str | None) -> Attempt:
+        item = step.item
+        found = connection.row(_LAST, item_id=item.id)
+        last = attempt_of(found) if found else None
+        action = next_action(last, step.most, step.retrying)
+        if last and action not in BOUGHT:
+            return last
+        if self._lease.brake:
+            raise self._lease.brake
+        price, at = self._settings.price(item.stage), self._now()
+        self._reserve(connection, price, at)
+        number = last.number + (action is Action.MAKE) if last else 1
+        asked: dict[str, Any] = {
+            "driver": self.driver, "catalog": self._lease.catalog, "body": item.body(number, parent_id),
+            "amount": price, "currency": self._settings.currency, "intended_at": at, "label": item.label,
+        }  # fmt: skip
+        if last and action is Action.RESEND:
+            again = change_attempt(
+                connection, last, State.INTENDED, self.driver, at, code="", message="", **asked
+            )
+            assert again
         else:
-            if recorded.error_code != REDIRECTED:
-                terms |= {"body": intent.body, "job_id": None, "accepted_at": None}
-            self._update("attempts", {"request_id": intent.request_id}, **terms, **of_run)
-            is_passing = recorded.error_code in PASSING_REFUSALS
-            reason = {"error_code": recorded.error_code, "error": recorded.error} if is_passing else {}
-            intended = self.change(run_id, intent.request_id, AttemptState.INTENDED, **reason)
-        self._book(intent.request_id, day_of(now), 1)
-        return intended
+            again = self._insert(connection, item, number, asked)
+        if self.standings.get(item.stage, Standing()).room is not None:
+            self._stand(connection, item.stage)
+        return again
 
-    def change(
-        self,
-        run_id: RunId,
-        request_id: RequestId,
-        to: AttemptState,
-        *,
-        job_id: str | None = None,
-        result_id: str | None = None,
-        picture_url: str | None = None,
-        error_code: str | None = None,
-        error: str | None = None,
-    ) -> Attempt:
-        """Move an attempt to its next state, with its job or result. Raises LedgerError on an illegal change."""
-        before = self.attempt(request_id)
-        if before is None:
-            raise LedgerError(f"Request {request_id} is not in the ledger.")
-        job, result = job_id or before.job_id, result_id or before.result_id
-        if to not in ATTEMPT_CHANGES[before.state]:
-            if before.state is to and (before.job_id, before.result_id) == (job, result):
-                return before
-            raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
-        if to in REOPENED:
-            # Lock this first, as `intend` does, so that two machines never deadlock.
-            self.database.lock("spending")
-            self._book(request_id, day_of(before.intended_at), -1)
-        now = self.now()
-        learned: dict[str, Any] = {
-            "job_id": job,
-            "result_id": result_id,
-            "picture_url": picture_url or before.picture_url,
-            "error_code": error_code,
-            "error": error,
-            "accepted_at": now if to is AttemptState.ACCEPTED else before.accepted_at,
-            "ended_at": None if to in (AttemptState.INTENDED, AttemptState.ACCEPTED) else now,
+    def _insert(self, connection: Connection, item: Item, number: int, asked: dict[str, Any]) -> Attempt:
+        new = Attempt(
+            item.request_id(number),
+            item.id,
+            number,
+            item.stage,
+            self._environment,
+            state=State.INTENDED,
+            **asked,
+        )
+        connection.insert("attempts", **{name: getattr(new, name) for name in Attempt.__slots__})
+        record_event(connection, new, self.driver, new.intended_at)
+        return new
+
+    def _reserve(self, connection: Connection, price: int, at: float) -> None:
+        """Count a purchase towards the limits. Raises Halted where one would be passed, before anything is written."""
+        settings, most = self._settings, self._settings.day_budget
+        day = {
+            "name": self._environment,
+            "address": address_of(settings),
+            "currency": settings.currency,
+            "day": _day(at),
         }
-        self._update("attempts", {"request_id": request_id}, state=to.value, **learned)
-        after = replace(before, state=to, **learned)
-        self._note(run_id, after, now, job_id or result_id or error)
-        return after
+        if connection.execute(_RESERVE_DAY, **day, price=price, most=-1 if most is None else most) != 1:
+            message = f"The day's budget of {self._environment} is spent."
+            raise Halted(
+                Outcome.BUDGET_REACHED, "day_budget_reached", message, "Run it again tomorrow (UTC)."
+            )
+        if connection.execute(_RESERVE, run_id=self.driver, price=price) != 1:
+            connection.execute(_GIVE_BACK_DAY, price=price, name=self._environment, day=_day(at))
+            message = "The limit of this run is reached."
+            raise Halted(
+                Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again with another limit."
+            )
 
-    def _note(self, run_id: RunId, attempt: Attempt, at: float, detail: str | None = None) -> None:
-        """Record a transition, and remember it for the log."""
-        self.record_event(run_id, attempt.state.value, attempt.request_id, detail=detail, at=at)
-        if not logger.isEnabledFor(logging.INFO):
-            return
-        query = "SELECT stage, sku, pattern_key, environment, catalog FROM items WHERE key = :key"
-        ((stage, sku, built_on, environment, catalog),) = self.database.rows(query, key=attempt.item_key)
-        # Only a product has a sku, because rows with the same content share their other items.
-        about_item = {"stage": stage, "sku": sku, "built_on": built_on, "item": attempt.item_key}
-        scope = {"environment": environment, "catalog": catalog, "run": run_id}
-        about_attempt = {"request_id": attempt.request_id, "job_id": attempt.job_id}
-        what = {"event": attempt.state.value, "error_code": attempt.error_code}
-        self.transitions.append(what | about_item | about_attempt | scope)
+    async def accept(self, attempt: Attempt, job_id: str) -> Attempt:
+        """Record the job of an attempt; one that belongs to another request is a contradiction, and is held."""
+        message = f"The service answered with {job_id}, which is the job of another request."
+        learned = {"job_id": job_id, "accepted_at": self._now(), "code": "", "message": ""}
+        return await self._record_once(_JOB_OF_OTHER, job_id, message, attempt, State.ACCEPTED, learned)
 
-    def reopen_for_resend(self, run_id: RunId, request_id: RequestId) -> Attempt:
-        """Intend the same request again as of now, for the next run to resend; its price counts for today.
-
-        Raises LedgerError when the attempt's state does not allow it.
-        """
-        before = self.attempt(request_id)
-        if before is None or before.state is not AttemptState.INTENDED:
-            before = self.change(run_id, request_id, AttemptState.INTENDED)
-        now = self.now()
-        self._book(request_id, day_of(before.intended_at), -1)
-        self._book(request_id, day_of(now), 1)
-        terms: dict[str, Any] = {
-            "intended_at": now,
-            "uptime": None,
-            "accepted_at": None,
-            "error_code": TO_RESEND,
-        }
-        self._update("attempts", {"request_id": request_id}, **terms)
-        return replace(before, **terms)
-
-    def begin_resend(self, attempt: Attempt) -> Attempt:
-        """Use up a person's decision to resend: if this run dies, the request is in doubt again."""
-        self._update("attempts", {"request_id": attempt.request_id}, error_code=None)
-        return replace(attempt, error_code=None)
-
-    def note_last_response(self, request_id: RequestId, message: str) -> None:
-        """Record, for people, why nothing has come of a request so far; its state stays."""
-        self._update("attempts", {"request_id": request_id}, error=message)
-
-    def doubt_refusals(self, refused: Iterable[RequestId]) -> None:
-        """Mark refusals that blame their rows although they may be about the account."""
-        self.database.execute_many(
-            "UPDATE attempts SET error_code = :alike WHERE request_id = :request_id AND state = 'rejected' "
-            "AND error_code = :of_row",
-            ({"request_id": name, "alike": REFUSED_ALIKE, "of_row": INVALID_REQUEST} for name in refused),
+    async def succeed(self, attempt: Attempt, result_id: str) -> Attempt:
+        """Record the result of an attempt; one that another item has is a contradiction, and is held."""
+        message = f"The job {attempt.job_id} names {result_id}, which another item has."
+        learned = {"result_id": result_id, "code": "", "message": ""}
+        return await self._record_once(
+            _RESULT_OF_OTHER, result_id, message, attempt, State.SUCCEEDED, learned
         )
 
-    # -- checkouts
+    async def _record_once(
+        self, query: str, found: str, message: str, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        """Record a state with an ID that is new, or hold the attempt where the query says that another has it."""
 
-    def checkout(self, key: ItemKey) -> tuple[tuple[PickedLine, ...], OrderRecord | None]:
-        """Return the lines of a checkout, and its order as it was last read."""
-        picked, ordered = self._row("SELECT picked, ordered FROM items WHERE key = :key", key=key) or ("", "")
-        lines = tuple(PickedLine(**line) for line in json.loads(picked or "[]"))
-        return lines, OrderRecord(**json.loads(ordered)) if ordered else None
+        def change(connection: Connection) -> Attempt:
+            mine = {"id": found, "request_id": attempt.request_id, "stage": attempt.stage}
+            if connection.row(query, environment=self._environment, **mine):
+                return self._end(
+                    connection, attempt, State.HELD, {"code": "contradiction", "message": message}
+                )
+            return self._end(connection, attempt, state, learned)
 
-    def record_order(self, run_id: RunId, key: ItemKey, order: OrderRecord) -> OrderRecord:
-        """Write what the service shows of an order, with an event if that is new."""
-        # Two commands may read it at once.
-        self.database.lock(f"order {key}")
-        _, before = self.checkout(key)
-        now = self.now()
-        paid = order.paid or (before is not None and before.paid)
-        order = replace(order, paid=paid, since=before.since if before else now, read_at=now)
-        self._update("items", {"key": key}, ordered=orjson.dumps(vars(order)).decode())
-        if before is None or (before.status, before.paid) != (order.status, order.paid):
-            detail = " ".join(filter(None, (order.order_id, order.status)))
-            last = self.last_attempt(key)
-            assert last is not None, "the checkout of an order was requested"
-            self.record_event(run_id, ORDERED, last.request_id, detail=detail, at=now)
-        return order
+        return await self._database.write(change)
 
-    # -- money
+    async def end(self, attempt: Attempt, state: State, **learned: Any) -> Attempt:
+        """Record a state of an attempt with what was learned. What was refused is given back to the budget."""
+        return await self._database.write(lambda connection: self._end(connection, attempt, state, learned))
 
-    def _book(self, request_id: RequestId, day: str, sign: int) -> None:
-        """Reserve the price of a request for its run on a day, and under its approval; -1 releases it."""
-        self.database.execute(_BOOK, request_id=request_id, day=day, sign=sign)
-        self.database.execute(_DRAW_ON_APPROVAL, request_id=request_id, sign=sign)
+    def _end(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        at = self._now()
+        ended = {} if state is State.ACCEPTED else {"ended_at": at}
+        free = {"amount": 0} if state is State.REJECTED else {}
+        counts = not (state in _BAD and self._is_as_before(connection, attempt, state, learned))
+        values = {**learned, **ended, **free}
+        changed = change_attempt(connection, attempt, state, self.driver, at, counts=counts, **values)
+        if changed is None:
+            return self._late(connection, attempt, state, learned)
+        if free:
+            connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
+            day = _day(attempt.intended_at)
+            connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
+        if state in _BAD or (
+            state is State.SUCCEEDED and self.standings.get(attempt.stage, Standing()).room is not None
+        ):
+            self._stand(connection, attempt.stage)
+        return changed
 
-    def spent_on(self, day: str) -> dict[str, Spent]:
-        """Return by environment what was reserved on a day (UTC, ISO) and not released."""
-        query = "SELECT environment, stage, currency, items, amount FROM spending WHERE day = :day"
-        rows = groupby(self.database.rows(f"{query} ORDER BY environment", day=day), key=itemgetter(0))
-        return {environment: Spent.of(row[1:] for row in group) for environment, group in rows}
+    def _late(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> Attempt:
+        """Return what is on record where a change came too late; hold a second job for one request."""
+        on_record = attempt_of(connection.row(_ONE, request_id=attempt.request_id))
+        if state is State.ACCEPTED and on_record.job_id not in (None, learned["job_id"]):
+            message = (
+                f"The service made two jobs for one request: {on_record.job_id} and {learned['job_id']}."
+            )
+            held = change_attempt(
+                connection, on_record, State.HELD, self.driver, self._now(), code="two_jobs", message=message
+            )
+            return held or on_record
+        return on_record
 
-    def spent_by_run(self, run_id: RunId) -> Spent:
-        """Return what was reserved for a run's requests and not released."""
-        query = "SELECT stage, currency, items, amount FROM spending WHERE run_id = :run_id"
-        return Spent.of(self.database.rows(query, run_id=run_id))
+    def _is_as_before(
+        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
+    ) -> bool:
+        words = {"code": learned.get("code", ""), "message": learned.get("message", "")}
+        before = {"item_id": attempt.item_id, "state": state, "run_id": self.driver, **words}
+        return connection.row(_AS_BEFORE, **before) is not None
 
-    def amounts_by_state(self, run_id: RunId) -> dict[AttemptState, Counter[str]]:
-        """Return the prices of a run's requests by currency, for each state in which the run left them.
+    async def give_up(self, attempt: Attempt, message: str) -> None:
+        """Record that an attempt is no longer asked about in this run, though it has not ended."""
 
-        What later runs and decisions made of these requests does not count.
-        """
-        amounts = {state: Counter[str]() for state in AttemptState}
-        for state, currency, amount in self.database.rows(_LEFT_BY_RUN, run_id=run_id):
-            if amount:
-                amounts[AttemptState(state)][currency] = int(amount)
-        return amounts
+        def change(connection: Connection) -> None:
+            values = {"item_id": attempt.item_id, "state": "given_up", "run_id": self.driver}
+            counts = connection.row(_AS_BEFORE, **values, code="", message=message) is None
+            self._note(connection, attempt, "given_up", message, counts=counts)
+            self._stand(connection, attempt.stage)
 
-    def _refuse_over_limit(self, run_id: RunId, intent: Attempt, limits: SpendingLimits, day: str) -> None:
-        """Raise BudgetReached where a purchase would exceed a limit.
+        await self._database.write(change)
 
-        A second attempt must leave what the run's plan still has to buy for the first time.
-        """
-        query = "SELECT environment, stage FROM items WHERE key = :key"
-        ((environment, stage),) = self.database.rows(query, key=intent.item_key)
-        refused = partial(refusal, Stage(stage), intent.price)
-        approval = None
-        if limits.approval is not None:
-            approval = self._approvals.covering(limits.approval, intent.item_key, stage)
-        of_run = self.spent_by_run(run_id)
-        of_day = self.spent_on(day).get(environment, Spent())
-        left = limits_of(limits, limits.prices, of_run, of_day, approval)
-        about = {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
-        failed_here = _FAILED_HERE.format(item=":key", attempt=":attempt")
-        is_second = intent.attempt > 1 and bool(self.database.rows(failed_here, about))
-        reached = refused(left, limits, {})
-        # Counting what is outstanding is slow, so do it only if a limit would not cover the whole plan once more.
-        if reached is None and is_second and refused(left, limits, limits.first) is not None:
-            reached = refused(left, limits, self._outstanding(about, limits.first))
-        if reached is not None:
-            reached.code = SECOND_ATTEMPT if is_second else reached.code
-            raise reached
-        if not nearly_spent(limits, of_day) and (warning := nearly_spent(limits, of_day, intent.price)):
-            logger.warning(warning)
+    async def note_halt(self, attempt: Attempt, reason: str) -> None:
+        """Record that nothing more of a stage is begun; the next items of it are a new test."""
+        await self._database.write(lambda connection: self._note(connection, attempt, "halt", reason))
 
-    def _outstanding(self, about: Mapping[str, object], first: Mapping[Stage, int]) -> dict[Stage, int]:
-        """Return, by stage, how many first purchases of a run's plan are still to come, not counting the intent's item.
+    def _note(
+        self, connection: Connection, attempt: Attempt, state: str, message: str, counts: bool = True
+    ) -> None:
+        record_event(
+            connection, attempt, self.driver, self._now(), state=state, message=message, counts=counts
+        )
 
-        For each item that products are built on and that failed, at least one product need not be bought.
-        """
-        begun: Counter[Stage] = Counter()
-        for stage, begun_of_stage, lost_of_stage in self.database.rows(_BEGUN_AND_LOST, about):
-            begun[Stage(stage)] += begun_of_stage
-            begun[Stage.PRODUCT] += 0 if Stage(stage) is Stage.PRODUCT else lost_of_stage
-        return {stage: max(0, count - begun[stage]) for stage, count in first.items()}
+    def _stand(self, connection: Connection, stage: str) -> None:
+        place = {"environment": self._environment, "stage": stage}
+        halt = connection.row(_LAST_SEQ, **place, state="halt").seq or 0
+        good = connection.row(_LAST_SEQ, **place, state="succeeded").seq or 0
+        tail = connection.rows(_TAIL, **place, after=max(halt, good))
+        here = connection.row(_ACCEPTED_HERE, **place, run_id=self.driver, after=self._first_event)
+        self.standings[stage] = standing([Event(*event) for event in tail], good > halt, here is not None)
+
+    async def take_over(self, attempt: Attempt) -> Attempt:
+        """Drive an open attempt from now on, unless somebody else does by now; return it as it is on record."""
+
+        def change(connection: Connection) -> Attempt:
+            names = {"request_id": attempt.request_id, "mine": self.driver, "seen": attempt.driver}
+            return attempt_of(
+                connection.row(_TAKE_OVER, **names) or connection.row(_ONE, request_id=attempt.request_id)
+            )
+
+        return await self._database.write(change)
+
+    def look(self, attempt: Attempt) -> Attempt:
+        """Return an attempt as it is on record, where it may be taken over: with no living driver but this run."""
+        return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
+
+    def has_living_driver(self, attempt: Attempt) -> bool:
+        return (
+            attempt.state in OPEN
+            and attempt.driver != self.driver
+            and not self._lease.is_silent(attempt.driver)
+        )
+
+    def left_today(self) -> int | None:
+        """Return what is left of the day's budget, or None where there is none."""
+        if self._settings.day_budget is None:
+            return None
+        found = self._database.read(
+            "SELECT day, spent FROM environments WHERE name = :name", name=self._environment
+        )
+        spent = found[0].spent if found and found[0].day == _day(self._now()) else 0
+        return max(self._settings.day_budget - int(spent), 0)
+
+    def jobs_left(self, named: Collection[str]) -> list[Attempt]:
+        """Return the catalog's jobs that go on though none of the named items is theirs."""
+        found = self._database.read(_JOBS, environment=self._environment, catalog=self._lease.catalog)
+        return [attempt_of(row) for row in found if row.item_id not in named]
+
+    def is_other(self, attempt: Attempt) -> Callable[[str, Any], bool]:
+        """Return what tells whether another item of ours has a value in a field of an answer."""
+        return other_of(self._database, attempt)
+
+    def last_durations(self, stage: str, most: int = 100) -> list[float]:
+        """Return how long the last jobs of a stage took, in seconds."""
+        found = self._database.read(_DURATIONS, environment=self._environment, stage=stage, most=most)
+        return [row.seconds for row in found]
 
 
-def log_transition(fields: Mapping[str, object]) -> None:
-    """Write the line of a transition, once it is durable, with its fields as `extra`."""
-    item = f"{fields['stage']} {fields['sku'] or ''}".strip()
-    logger.info("%s %s, request %s", item, fields["event"], fields["request_id"], extra=fields)
+def check_environment(database: Database, settings: Settings) -> None:
+    """Raise PatternmillError where another service is behind the name of an environment, or another currency."""
+    found = database.read("SELECT * FROM environments WHERE name = :name", name=settings.service)
+    if not found:
+        return
+    known, address = found[0], address_of(settings)
+    if known.address != address:
+        message = f"{settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
+        raise PatternmillError(
+            "other_address", message, "Set PATTERNMILL_ENVIRONMENT to a name for the new one."
+        )
+    is_today = known.day == _day(time.time()) and known.spent
+    if settings.day_budget is not None and is_today and known.currency != settings.currency:
+        before = known.currency or "no unit"
+        message = f"What was spent today is in {before}, and the day's budget in {settings.currency}."
+        raise PatternmillError(
+            "other_currency", message, "Set PATTERNMILL_CURRENCY as before, or wait until tomorrow (UTC)."
+        )
 
 
-def _uptime() -> str | None:
-    """Return the time by a clock that nobody can set: the machine's boot, and the seconds since."""
-    boot = boot_id()
-    return f"{boot} {uptime():.3f}" if boot else None
+def address_of(settings: Settings) -> str:
+    """Return the address that is on record for an environment; that of the embedded studio is another each time."""
+    return "" if settings.service == "studio" else settings.studio_url.rstrip("/")
 
 
-def _seconds_since(uptime: str | None) -> float:
-    """Return the seconds since an uptime of the current boot; 0 for any other."""
-    boot, _, then = (uptime or "").partition(" ")
-    now_boot, _, now = (_uptime() or "").partition(" ")
-    return float(now) - float(then) if then and boot == now_boot else 0.0
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))

@@ -1,1 +1,0 @@
-"""The wire: client, retry decisions, pacing, job polling. The one place that imports httpx."""

@@ -1,145 +1,117 @@
-"""The pace at which requests are sent, and the interrupt that ends all waits."""
-
-from __future__ import annotations
+"""How fast requests leave: creates by what the service takes, polls by a job's age."""
 
 import asyncio
 import heapq
 import itertools
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import Sequence
 
-#: A clock that never runs backward, in seconds.
-Clock = Callable[[], float]
-NEVER = float("inf")
+from patternmill.items import Stage
+
+#: Requests a second: of each create operation at first, at least and at most, and of all polls.
+_FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
+#: What a request that is taken does to the rate before the first refusal; afterwards a refusal leaves this share of
+#: the rate, which is what it was after so many that are taken.
+_GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.85, 100
+#: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
+_BURST = 1.0
+#: So many jobs of a stage are watched closely while nothing is known of it; the others learn from them.
+_SCOUTS = 10
+
+
+class Bucket:
+    """A token bucket whose rate each request that is taken raises, and each refusal cuts (AIMD)."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._step = self._next = self._quiet_until = self._cut_at = 0.0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def turn(self, rank: int = 1) -> None:
+        """Wait for a turn: a lower rank goes first, otherwise in order."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting and max(self._next, self._quiet_until) <= loop.time():
+            return self._take(loop.time())
+        turn: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
+        if self._timer is None:
+            self._release()
+        return await turn
+
+    def taken(self) -> None:
+        self.rate = min(self.rate + self._step if self._step else self.rate * _GROWTH, _MOST)
+
+    def refused(self, sent_at: float) -> None:
+        """Cut the rate, by more the first time. A request from before the last cut causes no other."""
+        if sent_at >= self._cut_at:
+            before, left = self.rate, _LEFT if self._step else _FIRST_LEFT
+            self.rate, self._cut_at = max(before * left, _LEAST), asyncio.get_running_loop().time()
+            self._step = max(before - self.rate, _LEAST) / _BACK
+
+    def hold(self, pause: float) -> None:
+        """Send nothing for a pause. What could have been sent meanwhile leaves at once after it."""
+        self._quiet_until = max(self._quiet_until, asyncio.get_running_loop().time() + pause)
+
+    def _take(self, now: float) -> None:
+        self._next = max(self._next, now - _BURST) + 1 / self.rate
+
+    def _release(self) -> None:
+        """Let those go whose turn it is, and look again when the next one may."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._waiting:
+            if self._waiting[0][-1].done():  # it was cancelled
+                heapq.heappop(self._waiting)
+            elif (at := max(self._next, self._quiet_until)) > (now := loop.time()) + 1e-6:
+                self._timer = loop.call_at(at, self._release)
+                return
+            else:
+                heapq.heappop(self._waiting)[-1].set_result(None)
+                self._take(now)
 
 
 class Pace:
-    """A token bucket whose rate grows with each accepted request and is cut by a refusal (AIMD).
-
-    A cut is small after many accepted requests and large after few, and larger where a refusal costs a pause.
-    Decision 0010 says why; docs/reliability.md has the figures.
-    """
-
-    #: After n accepted requests a cut leaves (n + 1) / (n + 1 + CUT * cost) of the rate, and the rate is what it was
-    #: after BACK * cost more. The cost of a refusal is 1, and PAUSED for each second of the pause that it asks for.
-    CUT, BACK, PAUSED = 3.0, 50.0, 1.5
-    #: The lowest rate, in requests a second.
-    SLOWEST = 0.2
-    #: The fewest seconds between two wake-ups: at a high rate several requests go together, as a wake-up costs more.
-    LOOK = 0.02
-
-    def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
-        """Begin at the highest rate, in requests a second."""
-        self._clock = clock
-        self._fastest = self._rate = self._refused_at = rate
-        #: By how much an accepted request raises the rate, and how many were accepted since the last cut.
-        self._step, self._accepted, self._cut_at = 0.0, 0, -NEVER
-        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._numbers = itertools.count()
-        self._filled_at, self._paused_until = clock(), -NEVER
-        self._timer: asyncio.TimerHandle | None = None
-        self._tokens = self._burst()
-
-    @property
-    def rate(self) -> float:
-        """Return the requests a second that may be sent now."""
-        return min(self._rate, self._fastest)
-
-    def limit(self, rate: float) -> None:
-        """Send at most so many requests a second from now on."""
-        self._fastest = rate
-
-    async def acquire(self, since: float = 0.0) -> None:
-        """Wait for a turn: whoever has waited `since` an earlier moment goes first, otherwise in order."""
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (since, next(self._numbers), turn))
-        self._admit()
-        await turn
-
-    def accepted(self, sent_at: float) -> None:
-        """Raise the rate, unless nobody waits for it."""
-        if sent_at < self._cut_at:
-            return
-        self._accepted += 1
-        if self._waiting:
-            self._fill()
-            self._rate = min(self._rate + self._step, self._fastest)
-
-    def refused(self, sent_at: float, pause: float = 0.0) -> None:
-        """Send nothing for `pause` seconds, then more slowly. A request from before the last cut causes no new one."""
-        self._fill()
-        self._paused_until = max(self._paused_until, self._clock() + pause)
-        if sent_at >= self._cut_at:
-            self._cut(1 + self.PAUSED * pause)
-
-    def _cut(self, cost: float) -> None:
-        top, n = self.rate, self._accepted
-        # Without an acceptance in between, as in an outage, the rate returns to what it was before the first cut.
-        self._refused_at = top if n else self._refused_at
-        self._rate = max(self.SLOWEST, top * (n + 1) / (n + 1 + self.CUT * cost))
-        self._step = max(0.0, self._refused_at - self._rate) / (self.BACK * cost)
-        self._accepted, self._cut_at = 0, max(self._clock(), self._paused_until)
-        self._tokens = min(self._tokens, 0.0)
-
-    def _burst(self) -> float:
-        return max(1.0, self.rate / 20)
-
-    def _fill(self) -> None:
-        """Add tokens for the time that passed, pauses excepted."""
-        now = self._clock()
-        seconds = now - max(self._filled_at, min(now, self._paused_until))
-        self._filled_at = now
-        self._tokens = min(self._tokens + seconds * self.rate, self._burst())
-
-    def _admit(self) -> None:
-        """Let whoever may go now go, and look again when the next one may."""
-        while self._waiting:
-            if self._waiting[0][-1].done():  # cancelled
-                heapq.heappop(self._waiting)
-                continue
-            self._fill()
-            delay = max(self._paused_until - self._clock(), (1.0 - self._tokens) / self.rate)
-            if delay > 1e-6:
-                self._look_after(max(delay, self.LOOK))
-                return
-            self._tokens -= 1
-            heapq.heappop(self._waiting)[-1].set_result(None)
-
-    def _look_after(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
-                return
-            self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._look_again)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        self._admit()
-
-
-class Interrupt:
-    """An interrupt that, once begun, ends every wait inside a `guard`, then and later."""
+    """The pace of one client's requests."""
 
     def __init__(self) -> None:
-        #: The guards that are open, in the order in which they were entered and are ended.
-        self._guards: dict[asyncio.Timeout, None] = {}
-        self.begun = False
+        #: One bucket for each create operation: one for both would follow neither of two limits.
+        self.creates = {stage: Bucket(_FIRST) for stage in Stage}
+        self.polls = Bucket(_POLLS)
 
-    def begin(self) -> None:
-        self.begun = True
-        for guard in self._guards:
-            if not guard.expired():
-                guard.reschedule(asyncio.get_running_loop().time())
-        self._guards.clear()
+    async def create(self, stage: Stage) -> None:
+        """Wait for the turn of a create. One that was sent before goes first."""
+        await self.creates[stage].turn()
 
-    @asynccontextmanager
-    async def guard(self) -> AsyncIterator[None]:
-        """Cancel what is awaited inside, and raise TimeoutError, when the interrupt comes first."""
-        async with asyncio.timeout(0 if self.begun else None) as guard:
-            self._guards[guard] = None
-            try:
-                yield
-            finally:
-                self._guards.pop(guard, None)
+
+class Polling:
+    """When the jobs of a stage are asked about: first when a tenth of such jobs have ended, then by their age."""
+
+    def __init__(self, durations: Sequence[float]) -> None:
+        """Take the durations of earlier jobs in seconds, the last first."""
+        self._last = deque(reversed(durations), maxlen=100)
+        self._followed = 0
+        self._look()
+
+    def begin(self) -> bool:
+        """Count another job that is followed, and return whether it is one of the scouts."""
+        self._followed += 1
+        return self._followed <= _SCOUTS
+
+    def learn(self, duration: float) -> None:
+        self._last.append(duration)
+        self._look()
+
+    def _look(self) -> None:
+        # No job is seen to end before its first poll: without the tenth, each would put off the next ones.
+        known = sorted(self._last)
+        #: The age at which a job is first asked about.
+        self.first = 0.9 * known[len(known) // 10] if known else 0.0
+
+    def pause(self, age: float, *, scout: bool = False) -> float:
+        """Return the seconds until a job of this age is asked about next."""
+        if self.first > age:
+            return max(self.first - age, 0.1)
+        if self._last or scout:
+            return max(min(age, 2.0), 0.05 * age, 0.5)
+        return max(min(age, 15.0), 2.0)

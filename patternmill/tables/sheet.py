@@ -1,343 +1,266 @@
-"""Reads sheets of any program into DataFrames of text, indexed by the row numbers that a spreadsheet shows."""
-
-from __future__ import annotations
+"""Sheets of any program as frames of text, indexed by the row numbers that a spreadsheet shows."""
 
 import csv
 import hashlib
 import io
 import itertools
 import re
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from patternmill.errors import InputRefused
-from patternmill.reading import FileCode, Reading, refusal
-from patternmill.tables.columns import column_letter
-from patternmill.tables.mapping import DELIMITERS, ReadingChoices, SheetLayout
-from patternmill.tables.text_encodings import check_text, choose_encoding
-from patternmill.tables.workbooks import Worksheet, parse_workbook
-from patternmill.text import plain, plural, shown
+from patternmill.tables.mapping import SheetMapping
+from patternmill.tables.workbook import read_workbook
+from patternmill.text import counted, shown
 
-# Without this, texts would be of another type, with other methods, wherever pyarrow happens to be installed.
-pd.set_option("mode.string_storage", "python")
-
-#: Whether a row names all that a catalog needs, and how many columns it names.
-Fit = tuple[bool, int]
-Score = Callable[[Sequence[str]], Fit]
-NumberedRow = tuple[int, list[str]]
-#: A row's number and the position of one of its cells.
-Place = tuple[int, int]
-
-NO_CHOICES = ReadingChoices()
-_LONGEST_NAME = 1000
-_ZIP = b"PK\x03\x04"
-#: The first line that Excel obeys, and does not show as a row.
-_NAMED_DELIMITER = re.compile('\ufeff?"?sep=(.)"?(?:\r\n|\r|\n)')
-#: What DOS programs write after the last row.
-_END_OF_FILE = re.compile(r"[\r\n]*\x1a[\x1a\s]*\Z")
-#: The part of a file's end that is searched for it, in characters.
-_TAIL = 1000
-_SAMPLE = 200_000
-_SAMPLE_ROWS = 40
-#: The number of rows that are read for a sample, blank ones included.
-_LOOKED_AT = 1000
-#: The number of filled rows that are searched for the one that names the columns.
-_HEADER_WITHIN = 20
-_FEWEST_COLUMNS = 3
-#: The number of different cells that are kept once, however many rows repeat them.
-_KEPT = 4096
-_MOST_NAMED = 8
-_WRITE_AS_TEXT = "format the column as Text and type it again"
-#: Remedies by the beginning of the text that says what a cell holds.
-_REMEDIES = {
-    "the error": "correct the formula, or type what belongs there",
-    "a formula": "let its program calculate the sheet, and save it again",
+#: The frame's last column: the cells of a row beyond the header, joined.
+SURPLUS = -1
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
+_HEADER_WITHIN, _PART, _KEPT = 20, 500, 4096
+_NO_TABLES = {
+    rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
+    rb"\x1f\x8b": "a gzip archive",
+    rb"PAR1": "a Parquet file",
+    rb"%PDF-": "a PDF document",
+    rb"\s*<[!?a-zA-Z]": "a web page or XML",
+    rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
 }
-_AS_SHOWN = 'write `sku_numbers = "as shown"` under [reading] of its mapping (`check --yes` does)'
-_AS_TEXTS = "make the column texts (in Excel: Data > Text to Columns > Text), or export the sheet as CSV"
+_BREAK = re.compile(r"\r\n|\r|\n")
+_SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file, or one worksheet of a file, as it was read."""
+    """A sheet as it was read. The frame's columns are positions and SURPLUS; a cell that a row lacks is NaN."""
 
     name: str
-    raw: bytes = field(repr=False)
-    layout: SheetLayout
-    #: The names of the columns as written.
-    header: tuple[str, ...] = ()
-    #: The text below the header, without blank rows, by row number and the column's position. Cells that a row lacks
-    #: are empty here, and cells beyond the header are in `surplus`.
-    rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    sha256: str
+    layout: str
+    delimiter: str
+    header: tuple[str, ...]
+    rows: pd.DataFrame = field(repr=False)
     blank_rows: int = 0
-    #: The number of cells of each row that has fewer than the header.
-    short: Mapping[int, int] = field(default_factory=dict, repr=False)
-    #: The cells beyond the header of each row that has any.
-    surplus: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    #: The cells of a workbook that are no text, with what each is (`the date 2026-05-01`), which is empty for plain
-    #: numbers, and what the program shows of a number, where that is known.
-    unfit: Mapping[Place, tuple[str, str | None]] = field(default_factory=dict, repr=False)
-    #: How well the header names what a catalog needs.
-    fit: Fit = (False, 0)
-    #: Sentences on what a person may not expect of how it was read.
+    #: By row and column: what a workbook's cell is that is no text.
+    kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    is_workbook: bool = False
     notes: tuple[str, ...] = ()
 
-    def column(self, position: int) -> pd.Series:
-        """Return a column's cells by row number."""
-        cells: pd.Series = self.rows[position]
-        return cells
 
-    def records(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield each row's number and its cells, including those beyond the header."""
-        columns = (self.rows[position].to_numpy(dtype=object) for position in self.rows)
-        for number, cells in zip(map(int, self.rows.index), zip(*columns, strict=True), strict=True):
-            yield number, (*cells, *self.surplus.get(number, ()))
-
-    def fault(self, row: int, position: int, *, is_sku: bool) -> tuple[str, str] | None:
-        """Return what a cell holds that is no text (`Artikel!B7 holds the date 2026-05-01, not text`), and the remedy.
-
-        A sku that is a number has lost its zeros: `00012` reads 12.
-        """
-        what, displayed = self.unfit.get((row, position), (None, None))
-        place = f"{plain(self.layout.worksheet or '')}!{column_letter(position)}{row}"
-        if what:
-            remedies = (remedy for begin, remedy in _REMEDIES.items() if what.startswith(begin))
-            return f"{place} holds {what}, not text", next(remedies, _WRITE_AS_TEXT)
-        if what is None or not is_sku:
-            return None
-        as_shown = (
-            f"to take the skus as the sheet shows them ({shown(displayed)}), {_AS_SHOWN}; else "
-            if displayed
-            else ""
-        )
-        return f"{place} holds a number, of which leading zeros are lost", as_shown + _AS_TEXTS
-
-
-def parse_sheet(
-    raw: bytes, name: str, score: Score, choices: ReadingChoices = NO_CHOICES, limits: Reading | None = None
-) -> Sheet:
-    """Return the one sheet of a file that can be meant. Raises InputRefused with one of the codes of FileCode."""
-    sheets = parse_sheets(raw, name, score, choices, limits)
-    if len(sheets) > 1:
-        named = ", ".join(
-            f"“{plain(sheet.layout.worksheet or '')}” ({plural(len(sheet.rows), 'row')})"
-            for sheet in sheets[:_MOST_NAMED]
-        )
-        raise refusal(
-            FileCode.SEVERAL_WORKSHEETS,
-            f"{sheets[0].name} has {plural(len(sheets), 'worksheet')} that could be meant: {named}.",
-            "Name one in its mapping: `worksheet` under [reading].",
-        )
-    return sheets[0]
-
-
-def parse_sheets(
-    raw: bytes, name: str, score: Score, choices: ReadingChoices = NO_CHOICES, limits: Reading | None = None
-) -> list[Sheet]:
-    """Return the sheets of a file that can be meant as well as one another.
-
-    `score` says how well a row names the columns; `limits` is None for bytes that were accepted before. Raises
-    InputRefused.
-    """
-    limits, name = limits or Reading.again(name), plain(name, _LONGEST_NAME)
+def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
+    """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
+    raw = _read_bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
-    if not raw.startswith(_ZIP):
-        encoding, delimiter, rows = _text_rows(raw, name, score, choices, limits)
-        layout = SheetLayout("CSV" if delimiter in ",;" else "text", sha256, encoding, delimiter)
-        return [_below_header(Sheet(name, raw, layout), rows, score, choices, limits)]
-    kind, worksheets = parse_workbook(raw, name, choices.worksheet, limits)
-    sheets = [
-        _worksheet_sheet(
-            Sheet(name, raw, SheetLayout(kind, sha256, worksheet=part.name)), part, score, choices
-        )
-        for part in worksheets
-    ]
-    most = max(sheet.fit for sheet in sheets)
-    return [sheet for sheet in sheets if sheet.fit[0]] or [sheet for sheet in sheets if sheet.fit == most]
+    if raw.startswith(b"PK\x03\x04"):
+        return _from_workbook(raw, path.name, sha256, mapping)
+    text, encoding = _decode(raw, path.name, mapping.reading.encoding)
+    del raw
+    text, delimiter = _delimiter(text, path.name, mapping)
+    layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
+    content = text.encode()
+    del text
+    table = _parse(content, path.name, delimiter, mapping)
+    return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
 
 
-# --- text files
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise InputRefused("file_missing", f"There is no file {path}.", "Check its name and folder.")
+        if path.stat().st_size > _MOST_BYTES:
+            message = f"{path} is larger than {_MOST_BYTES >> 20} MiB."
+            raise InputRefused("file_too_large", message, "Divide it.")
+        return path.read_bytes()
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}."
+        raise InputRefused("file_unreadable", message, "Check who may read it.") from None
 
 
-def _text_rows(
-    raw: bytes, name: str, score: Score, choices: ReadingChoices, limits: Reading
-) -> tuple[str, str, Iterator[NumberedRow]]:
-    """Return the encoding, the delimiter, and the rows of a text file."""
-    encoding = choose_encoding(raw, name, choices.encoding)
-    text = whole = check_text(raw, name, encoding)
-    if named := _NAMED_DELIMITER.match(text):
+def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
+    """Return the text and its encoding: UTF-8, UTF-16 with its mark, or what a person named. Nothing is guessed."""
+    for magic, what in _NO_TABLES.items():
+        if re.match(magic, raw):
+            raise InputRefused("not_csv", f"{name} is {what}.", "Save it as CSV or .xlsx; those are read.")
+    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else asked or "utf-8"
+    try:
+        text = raw.decode(encoding)
+    except LookupError:
+        message = f"{asked!r}, in the mapping of {name}, is no encoding."
+        raise InputRefused("unknown_encoding", message, "Correct it.") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
+        remedy = f"{_SAVE} Or name its encoding under [reading] of its mapping."
+        raise InputRefused("unreadable_encoding", message, remedy) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputRefused("nul_bytes", f"{name} has a NUL character in line {line}, as no text has.", _SAVE)
+    # The mark stands at the beginning of each file that was joined to this one.
+    text = re.sub("(?m)^\ufeff+", "", text) if "\ufeff" in text else text
+    text = text.rstrip("\x1a\r\n ") if "\x1a" in text[-9:] else text
+    if not text.strip():
+        raise InputRefused("empty_file", f"{name} is empty.", "Is it the right file?")
+    return text, encoding
+
+
+def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
+    """Return the text without a line `sep=`, and the delimiter: a named one, or what best gives a catalog's columns."""
+    if named := re.match(r'"?sep=(.)"?(?:\r\n|\r|\n)', text):
         text = text[named.end() :]
-    if text[-_TAIL:].rstrip().endswith("\x1a"):
-        text = _END_OF_FILE.sub("\n", text)
-    delimiter = choices.delimiter or (named and named[1]) or _delimiter(text, score)
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        message = f"{name} names {delimiter!r} as its delimiter."
-        raise refusal(FileCode.WRONG_DELIMITER, message, "Save it as `CSV UTF-8 (comma delimited)`.")
-    # Decoded again as it is read: the whole text would take four times the memory of its bytes.
-    content, codec = (raw, encoding) if text is whole else (text.encode(), "utf-8")
-    lines = io.TextIOWrapper(io.BytesIO(content), encoding=codec, newline="")
-    return encoding, delimiter, _csv_rows(lines, name, limits, delimiter)
-
-
-def _delimiter(text: str, score: Score) -> str:
-    """Return commas where the first row names a catalog's columns by them, else what names them best."""
-    samples = {delimiter: _sample(text, delimiter) for delimiter in DELIMITERS}
-    if samples[","] and score(samples[","][0][1])[0]:
-        return ","
-    return max(samples, key=lambda delimiter: _best_row(samples[delimiter], score)[0])
-
-
-def _sample(text: str, delimiter: str) -> list[NumberedRow]:
-    """Return the first rows as this delimiter separates them; none where they cannot be read like that."""
-    reader = csv.reader(io.StringIO(text[:_SAMPLE], newline=""), delimiter=delimiter)
-    try:
-        return [row for row in enumerate(itertools.islice(reader, _SAMPLE_ROWS), 1) if has_content(row[1])]
-    except csv.Error:
-        return []
-
-
-def _csv_rows(lines: Iterable[str], name: str, limits: Reading, delimiter: str) -> Iterator[NumberedRow]:
-    """Yield every row with its number, including blank ones.
-
-    The standard library's reader decides in its strict mode: of pandas' own engines one merges rows at a stray quote in
-    silence, and the other drops them as soon as it has to tolerate rows that are too long.
-    """
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    row = before = 0
-    try:
-        for row, cells in enumerate(reader, 1):
-            before = reader.line_num
-            limits.check_rows(row)
-            yield row, cells
-    except csv.Error as error:
-        raise _unreadable(name, row + 1, before + 1, reader.line_num, str(error)) from None
-
-
-def _unreadable(name: str, row: int, first: int, last: int, error: str) -> InputRefused:
-    """Return the refusal of a row that begins on the line `first` and could not be read on the line `last`, from 1."""
-    if "field limit" in error:
-        return refusal(
-            FileCode.CELL_TOO_LONG,
-            f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
-            'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
-        )
-    place = f"row {row}" if row == first else f"row {row} (line {first} of the text file)"
-    if last > first or "end of data" in error:
-        return refusal(
-            FileCode.OPEN_QUOTE,
-            f'{name}: a quote (") that opens a cell in {place} is not closed where the cell ends.',
-            'Close it there, or remove it. A quote within a quoted cell is written twice ("").',
-        )
-    return refusal(
-        FileCode.STRAY_QUOTE,
-        f'{name}: in {place} something follows the quote (") that closes a cell.',
-        'A quote within a quoted cell is written twice (""); after the closing one comes a comma.',
-    )
-
-
-# --- workbooks
-
-
-def _worksheet_sheet(sheet: Sheet, worksheet: Worksheet, score: Score, choices: ReadingChoices) -> Sheet:
-    sheet = _below_header(sheet, iter(worksheet.rows), score, choices, Reading.again(sheet.name))
-    hidden, notes = int(sheet.rows.index.isin(worksheet.hidden).sum()), sheet.notes
-    if hidden:
-        verb, way = "is" if hidden == 1 else "are", " by a filter" if worksheet.has_filter else ""
-        notes += (f"{plural(hidden, 'row')} of the sheet {verb} hidden{way}, and read like the others.",)
-    below = {
-        place: odd for place, odd in worksheet.unfit.items() if place[0] > (sheet.layout.header_row or 0)
-    }
-    return replace(sheet, unfit=below, notes=notes)
-
-
-# --- both
-
-
-def _below_header(
-    sheet: Sheet, rows: Iterator[NumberedRow], score: Score, choices: ReadingChoices, limits: Reading
-) -> Sheet:
-    """Return the sheet with its header and the rows below it.
-
-    Raises InputRefused when the file or the row of the header is empty.
-    """
-    rows = itertools.dropwhile(lambda row: not has_content(row[1]), rows)
-    first = list(itertools.islice(rows, _LOOKED_AT))
-    if not first:
-        raise refusal(FileCode.EMPTY_FILE, f"{sheet.name} is empty.", "Is it the right file?")
-    filled = [row for row in first if has_content(row[1])][:_SAMPLE_ROWS]
-    is_first = score(filled[0][1])[0]
-    header_row = choices.header or (filled[0][0] if is_first else _best_row(filled, score)[1])
-    rows, above, header = itertools.chain(first, rows), 0, tuple[str, ...]()
-    for number, cells in rows:
-        if number >= header_row:
-            header = tuple(cells) if number == header_row else ()
-            break
-        above += _filled(cells) >= _FEWEST_COLUMNS
-    if not has_content(header):
-        raise refusal(
-            FileCode.MISSING_COLUMN,
-            f"{sheet.name} has nothing in row {header_row}, which its mapping names as the header.",
-            "Under [reading], name the row that holds the columns' names, as the spreadsheet numbers it.",
-        )
-    limits.check_columns(len(header))
-    notes = (f"{plural(above, 'row')} of a table above the header not read.",) if above else ()
-    layout = replace(sheet.layout, header_row=header_row)
-    return _with_rows(replace(sheet, layout=layout, header=header, fit=score(header), notes=notes), rows)
-
-
-def _with_rows(sheet: Sheet, rows: Iterable[NumberedRow]) -> Sheet:
-    """Return the sheet with these rows, which follow its header."""
-    width, last = len(sheet.header), sheet.layout.header_row or 0
-    numbers = array("q")
-    columns: list[list[str]] = [[] for _ in range(width)]
-    short: dict[int, int] = {}
-    surplus: dict[int, tuple[str, ...]] = {}
-    # One object for equal cells: categories and options are among the first.
-    equal: dict[str, str] = {}
-    for last, cells in rows:  # the last one is counted from
-        if not has_content(cells):
+    if chosen := mapping.reading.delimiter or (named and named[1]):
+        return text, chosen
+    best, found = ((False, -1, -1), 0), ","
+    for delimiter in DELIMITERS:
+        rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
+        try:
+            top = list(itertools.islice(rows, _HEADER_WITHIN))
+            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
+        except csv.Error:
             continue
-        if len(equal) < _KEPT:
-            equal.update(zip(cells, cells, strict=True))
-        if len(cells) < width:
-            short[last] = len(cells)
-            cells += [""] * (width - len(cells))
-        elif len(cells) > width:
-            surplus[last] = tuple(cells[width:])
-        numbers.append(last)
-        for column, cell in zip(columns, cells, strict=False):
-            column.append(equal.get(cell, cell))
+        if max(fits, default=best) > best:
+            best, found = max(fits), delimiter
+    return text, found
+
+
+def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
+    """Return the table of a text. Between tabs a quote is a sign like any other, unless all are well-formed."""
+    try:
+        return _below_header(_parts(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
+    except InputRefused as refusal:
+        if delimiter != "\t" or refusal.code != "open_quote":
+            raise
+    return _below_header(_parts(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
+
+
+class _Part(NamedTuple):
+    """Some rows of a sheet: the number of the first one, and its line in a text file, where a row may span several."""
+
+    number: int
+    rows: list[list[str]]
+    line: int = 0
+    is_broken: bool = False
+
+
+class _Table(NamedTuple):
+    place: str
+    header: tuple[str, ...]
+    rows: pd.DataFrame
+    blank_rows: int
+
+
+def _parts(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Part]:
+    """Yield every record. By csv: pandas' own parsers merge or drop rows at a stray quote."""
+    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    number, line, rows = 1, 1, list[list[str]]()
+    try:
+        while True:
+            rows.extend(itertools.islice(reader, _PART))  # keeps those before an error
+            if not rows:
+                return
+            yield _Part(number, rows, line, reader.line_num - line + 1 > len(rows))
+            number, line, rows = number + len(rows), reader.line_num + 1, []
+    except csv.Error as error:
+        place = f"in row {number + len(rows)}, up to line {reader.line_num} of the file,"
+        if "field larger" in str(error):
+            message = f"{name}: a cell {place} has more than {csv.field_size_limit():,} characters."
+            raise InputRefused("cell_too_long", message, "Is a quote opened there, and not closed?") from None
+        raise _open_quote(f'{name}: a quote (") {place} is not closed where its cell ends.') from None
+
+
+def _open_quote(message: str) -> InputRefused:
+    return InputRefused("open_quote", message, 'Close or remove it; within a quoted cell, double it ("").')
+
+
+def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
+    """Return the header, which is the row that best names a catalog's columns, and the rows below it."""
+    first = next(parts, _Part(1, []))
+    number = mapping.reading.header or _header_row(first.rows[:_HEADER_WITHIN], mapping)
+    header = tuple(first.rows[number - 1]) if number <= len(first.rows) else ()
+    while header and not header[-1].strip():
+        header = header[:-1]
+    if not 0 < len(header) <= _MOST_COLUMNS:
+        message = f"{name} has {counted(len(header), 'column')} in row {number}, its header."
+        raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
+    above = number + len(_BREAK.findall("".join(itertools.chain.from_iterable(first.rows[:number]))))
+    rest = _Part(number + 1, first.rows[number:], above + 1, first.is_broken)
+    rows, blank = _collect(itertools.chain([rest], parts), header, delimiter)
+    if rows.empty:
+        raise InputRefused("header_only", f"{name} has a header and no rows below it.", "Add the rows.")
+    return _Table(f", header in row {number}" if number > 1 else "", header, rows, blank)
+
+
+def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
+    """Return the first of the rows that name most columns; of none that name any, the first one with several cells."""
+    scores = [(mapping.score(cells), sum(map(bool, cells)) > 1, -at) for at, cells in enumerate(top, 1)]
+    return -max(scores)[2] if scores else 1
+
+
+def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> tuple[pd.DataFrame, int]:
+    """Return the rows that show anything as a frame, and the number of the others."""
+    width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
+    columns: list[tuple[list[str | None], dict[str | None, str | None]]] = [([], {}) for _ in header]
+    for part in parts:
+        total += len(part.rows)
+        rows: Sequence[Sequence[str | None]] = part.rows
+        if part.is_broken:
+            _refuse_swallowed(part, header, delimiter)
+        if set(map(len, rows)) == {width} and all(map(str.strip, map(itemgetter(0), part.rows))):
+            numbers += range(part.number, part.number + len(rows))
+        else:
+            filled = [row for row in enumerate(part.rows, part.number) if "".join(row[1]).strip()]
+            beyond = {at: cells[width:] for at, cells in filled if "".join(cells[width:]).strip()}
+            surplus |= {at: delimiter.join(cells) for at, cells in beyond.items()}
+            rows = [[*cells[:width], *[None] * (width - len(cells))] for _, cells in filled]
+            numbers += [at for at, _ in filled]
+        # One object for equal cells, as long as a column has few different ones.
+        for (column, same), cells in zip(columns, zip(*rows, strict=True), strict=False):
+            column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
+        if len(numbers) > _MOST_ROWS:
+            raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
     index = pd.Index(numbers, dtype="int64")
-    # Each list is let go before the next column is made.
     columns.reverse()
-    frame = pd.DataFrame({at: pd.Series(columns.pop(), index, dtype="str") for at in range(width)}, index)
-    blank_rows = last - (sheet.layout.header_row or 0) - len(numbers)
-    return replace(sheet, rows=frame, blank_rows=blank_rows, short=short, surplus=surplus)
+    frame = {at: pd.Series(columns.pop()[0], index, dtype="str") for at in range(width)}
+    return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
 
 
-def _best_row(rows: Sequence[NumberedRow], score: Score) -> tuple[tuple[Fit, bool, int], int]:
-    """Return how well the best row for a header fits, the first of equals, and its number."""
-    widths = Counter(_filled(cells) for _, cells in rows)
-    # The most frequent number of filled cells; of equally frequent ones, the highest.
-    usual = max(widths, key=lambda width: (widths[width], width), default=0)
-    fits = [
-        ((score(cells), _filled(cells) > 1 and _filled(cells) * 2 > usual, -place), number)
-        for place, (number, cells) in enumerate(rows[:_HEADER_WITHIN])
-    ]
-    return max(fits, default=(((False, 0), False, 0), 0))
+def _refuse_swallowed(part: _Part, header: Sequence[str], delimiter: str) -> None:
+    """Refuse rows of which two lines that follow each other have as many separators as the header.
+
+    A comma with a space behind it is one of a sentence, unless the header has such commas too.
+    """
+    shape = len(header) - 1 - sum(cell.startswith(" ") for cell in header)
+    line = part.line
+    for number, cells in enumerate(part.rows, part.number):
+        lines = _BREAK.split(delimiter.join(cells))
+        alike = [one.count(delimiter) - one.count(f"{delimiter} ") == shape for one in lines] if shape else []
+        if any(map(bool.__and__, alike, alike[1:])):
+            place = f"in row {number} (lines {line} to {line + len(lines) - 1} of the file)"
+            raise _open_quote(f"A quoted cell {place} goes on over lines that look like other rows.")
+        line += len(lines)
 
 
-def _filled(cells: Iterable[str]) -> int:
-    return sum(bool(cell and not cell.isspace()) for cell in cells)
-
-
-def has_content(cells: Sequence[str]) -> bool:
-    """Return whether a row has anything but spaces."""
-    if cells and cells[0] and not cells[0].isspace():
-        return True
-    text = "".join(cells)
-    return bool(text) and not text.isspace()
+def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) -> Sheet:
+    """Return the worksheet that has a catalog's columns."""
+    sheets = [one for one in read_workbook(raw, name) if mapping.reading.worksheet in (None, one.name)]
+    if not sheets:
+        message = f"{name} has no such worksheet, or an empty one."
+        raise InputRefused("empty_file", message, "Is it the right file?")
+    best = {one.name: max(mapping.score(cells) for cells in one.rows[:_HEADER_WITHIN]) for one in sheets}
+    fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
+    if len(fit) > 1:
+        names = ", ".join(shown(one.name) for one in fit)
+        message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
+        remedy = "Name one in its mapping: `worksheet` under [reading]."
+        raise InputRefused("several_worksheets", message, remedy)
+    table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
+    hidden = sum(number in table.rows.index for number in fit[0].hidden)
+    way = " by a filter" if fit[0].has_filter else ""
+    note = f"{counted(hidden, 'hidden row')} of the worksheet{way} read like the others."
+    layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
+    return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True, (note,) if hidden else ())

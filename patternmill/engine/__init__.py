@@ -1,1 +1,0 @@
-"""Drives the rows of a run: items and their attempts, window, brakes, progress."""

@@ -1,1 +1,0 @@
-"""Reports from the ledger for people: the story of a row, open requests, orders, figures."""

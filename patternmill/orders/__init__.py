@@ -1,1 +1,0 @@
-"""Orders of samples: picked rows are planned as checkouts, which are opened and followed until they are paid."""

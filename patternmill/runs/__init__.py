@@ -1,1 +1,0 @@
-"""Runs: request, plan, lease, approval, retry, settlement and results."""

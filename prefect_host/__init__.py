@@ -1,1 +1,0 @@
-"""Hosting and taming Prefect: servers, child processes, the connection to a server, its record of runs, events."""

@@ -1,1 +1,0 @@
-"""A disk that forgets, at a power cut, whatever was not synced."""

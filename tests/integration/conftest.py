@@ -1,7 +1,0 @@
-"""What the integration tests share."""
-
-from __future__ import annotations
-
-from tests.acceptance.prefect_servers import joint_server, unforked, warm
-
-__all__ = ["joint_server", "unforked", "warm"]
