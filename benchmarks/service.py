@@ -47,7 +47,7 @@ class Counting(Double):
         return reply
 
     def score(self) -> dict[str, float]:
-        """Return jobs, ends seen, polls a job, median lag, span and the longest row's jobs since the last time."""
+        """Return jobs, ends seen, polls a job, median lag, span, the longest row and all jobs' time, since the last time."""
         lasts = {job.result: job.ends_at - job.at for job in self.jobs.values()}
         jobs = list(self.jobs.values())[self._before :]
         products = [job for job in jobs if job.stage == "product"]
@@ -55,7 +55,8 @@ class Counting(Double):
         score = {
             "jobs": len(jobs), "seen": len(self._lags), "polls": self._polls / max(len(jobs), 1),
             "lag": lags[len(lags) // 2], "span": self._last - self._first,
-            "shortest": max((lasts[job.result] + lasts[job.body["patternId"]] for job in products), default=0.0),
+            "longest": max((lasts[job.result] + lasts[job.body["patternId"]] for job in products), default=0.0),
+            "work": sum(job.ends_at - job.at for job in jobs),
         }  # fmt: skip
         self._before, self._polls, self._first = len(self.jobs), 0, 0.0
         self._lags.clear()
