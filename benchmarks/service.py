@@ -47,7 +47,7 @@ class Counting(Double):
         return reply
 
     def score(self) -> dict[str, float]:
-        """Return jobs, ends seen, polls a job, median lag, span, the longest row and all jobs' time, since the last time."""
+        """Return what was seen since the last time, with the longest row and all jobs' time."""
         lasts = {job.result: job.ends_at - job.at for job in self.jobs.values()}
         jobs = list(self.jobs.values())[self._before :]
         products = [job for job in jobs if job.stage == "product"]
