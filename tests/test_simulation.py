@@ -15,11 +15,11 @@ BUGS = [
     ("new_id_per_try", "WRONG twice", (0, 6)),
     ("job_before_intent", "WRONG twice", (0, 6)),
     ("next_attempt_in_doubt", "WRONG twice", (0, 1, 3)),
-    ("poll_error_is_failure", "WRONG twice", (0, 10)),
+    ("poll_error_is_failure", "WRONG twice", (12, 17)),
     ("failure_not_confirmed", "WRONG twice", (0, 6)),
     ("drivers_ignored", "WRONG twice", (39, 56)),
     ("overlap_ignored", "WRONG twice", (56, 124)),
-    ("age_ignored", "WRONG twice", (6, 40)),
+    ("age_ignored", "WRONG twice", (6, 108)),
     ("duplicates_not_read", "WRONG wrong_advice", (15, 32)),
 ]
 HAPPENED = (

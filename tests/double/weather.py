@@ -103,6 +103,8 @@ def mixed_weather(chance: random.Random, dialect: str, now: float, spared: Colle
         dialect == "looks up"
     ):  # copies of one request that meet at it are two jobs, and no client could help it
         weights |= {"late": 0.0, "twice": 0.0}
+    if dialect == "forgets":  # what is in doubt for long is what it is there for
+        share, weights["lost"] = 0.3, 6.0
     return Weather(
         dialect=dialect,
         faults={fault: share * weight / sum(weights.values()) for fault, weight in weights.items()},

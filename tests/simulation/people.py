@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.ledger import brake
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
@@ -58,7 +58,7 @@ async def settle(double: Double) -> dict[str, str]:
                     await decide(
                         database, settings, request_id, choice, job.job if job else "", "seen in the console"
                     )
-                except PatternmillError as refusal:
+                except Refusal as refusal:
                     decided[request_id] = f"refused: {refusal}"
                 else:
                     decided[request_id] = choice
