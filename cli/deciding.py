@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause as set_brake
 from patternmill.ledger.brake import unpause as lift_brake
 from patternmill.ledger.reports import open_ledger
@@ -18,9 +18,7 @@ _ENVIRONMENT = click.option("--environment", help="The environment. Default: tha
 @click.argument("request_id", required=False)
 @click.option("--job", help="The service's job for it: it is checked, and followed by the next run.")
 @click.option("--resend", is_flag=True, help="Send the same request again, under the same ID.")
-@click.option(
-    "--write-off", is_flag=True, help="Give it up; only a retry makes another attempt, and pays for it."
-)
+@click.option("--write-off", is_flag=True, help="Give it up; only a retry makes another attempt.")
 @click.option("--reason", default="", help="Why; kept with the decision.")
 def settle(request_id: str | None, job: str | None, resend: bool, write_off: bool, reason: str) -> None:
     """List the requests that a person must decide about, or decide about one."""
@@ -35,7 +33,7 @@ def settle(request_id: str | None, job: str | None, resend: bool, write_off: boo
         ]
         if len(choices) != 1 or not reason:
             remedy = "Give one of --job ID, --resend and --write-off, and a --reason."
-            raise PatternmillError("no_decision", "Nothing was decided.", remedy)
+            raise Refusal("no_decision", "Nothing was decided.", remedy)
         click.echo(asyncio.run(decide(database, settings, request_id, choices[0], job or "", reason)))  # type: ignore[arg-type]
 
 

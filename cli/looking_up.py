@@ -23,9 +23,7 @@ def _seconds(context: click.Context, option: click.Parameter, text: str) -> floa
 
 @click.command()
 @click.option("--catalog", help="This catalog only.")
-@click.option(
-    "--older-than", default="PT0S", callback=_seconds, help="Of what is open, only what is older: PT2H."
-)
+@click.option("--older-than", default="PT0S", callback=_seconds, help="Only what is open for longer: PT2H.")
 @click.option("--json", "as_json", is_flag=True)
 @_ENVIRONMENT
 def status(catalog: str | None, older_than: float, as_json: bool, environment: str | None) -> None:
@@ -83,10 +81,10 @@ def results(name: str, out: Path | None, environment: str | None) -> None:
 
 
 def _rows(database: Any, environment: str, name: str) -> Any:
-    from patternmill.errors import PatternmillError
+    from patternmill.errors import Refusal
     from patternmill.ledger.catalogs import catalog_rows
 
     if not (rows := catalog_rows(database, environment, name)):
         message = f"There is no catalog {name} in {environment}."
-        raise PatternmillError("no_catalog", message, "`patternmill status` lists the catalogs.")
+        raise Refusal("no_catalog", message, "`patternmill status` lists the catalogs.")
     return rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 
 _VERBS = {
     "check": "making", "offer": "making", "import": "making", "refresh": "making", "retry": "making",
@@ -47,7 +47,7 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         ended: Any = verbs.main(arguments, prog_name="patternmill", standalone_mode=False)
         return ended if isinstance(ended, int) else 0
-    except PatternmillError as refusal:
+    except Refusal as refusal:
         click.echo(f"{refusal.message} {refusal.remedy}".rstrip() + f" [{refusal.code}]", err=True)
         return refusal.exit_code
     except (click.Abort, KeyboardInterrupt):

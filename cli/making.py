@@ -17,45 +17,33 @@ from pydantic import ValidationError
 
 from cli.questions import asked_about_items, checked_with_questions
 from cli.studio import embedded_studio, is_meant
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.settings import PREFIX, STUDIO, read_settings
 from patternmill.states import Outcome
 
 if TYPE_CHECKING:
-    from tasks.server import Server
+    from cli.server import Server
 
 _PATH = click.Path(path_type=Path)
 _SHEET = (
     click.argument("file", type=_PATH),
-    click.option(
-        "--mapping", type=_PATH, help="What columns and words mean. Default: NAME.mapping.toml beside FILE."
-    ),
+    click.option("--mapping", type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."),
 )
-_ENVIRONMENT = click.option(
-    "--environment", help="The environment; `studio` is the embedded one, which is free."
-)
+_ENVIRONMENT = click.option("--environment", help="The environment; `studio` is a free trial.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask about the number of items.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
 _BUYING = (
     click.option("--catalog", help="The catalog. Default: named after the file, or by its column `run`."),
     _ENVIRONMENT,
     click.option("--out", type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
-    click.option(
-        "--max-items", type=click.IntRange(0), help="The most patterns and products that are bought."
-    ),
+    click.option("--max-items", type=click.IntRange(0), help="The most items that are bought."),
     click.option("--budget", help="The most that is spent, such as 500.00."),
     click.option("--change", type=click.IntRange(0), help="How many products may be replaced."),
     click.option("--retire", type=click.IntRange(0), help="How many rows that are gone may be retired."),
-    click.option(
-        "--rename", type=click.IntRange(0), help="How many rows that look renamed are bought again."
-    ),
-    click.option(
-        "--plan-only", is_flag=True, help="Show what would be made, why, and what it costs. Buys nothing."
-    ),
-    click.option(
-        "--confirm", type=click.Choice(["ledger"]), help="Go on with a ledger that results know more than."
-    ),
+    click.option("--rename", type=click.IntRange(0), help="How many renamed rows are bought again."),
+    click.option("--plan-only", is_flag=True, help="Show what would be made, and what it costs."),
+    click.option("--confirm", type=click.Choice(["ledger"]), help="Go on with another ledger."),
     _YES,
     _JSON,
 )
@@ -107,9 +95,7 @@ def offer(category: tuple[str, ...], environment: str | None) -> int:
             found = await read_offer(run.client.read, lambda name: None, category or None)
             for name in category:
                 if not found.find(name):
-                    raise PatternmillError(
-                        "unknown_category", f"No category is called {name}.", "`offer` lists all."
-                    )
+                    raise Refusal("unknown_category", f"No category is called {name}.")
             click.echo("\n".join(offer_lines(found, category)))
 
     with service(environment, silent=True):
@@ -164,9 +150,7 @@ def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options:
         request = Request(verb=verb, **options)
     except ValidationError as error:
         first = error.errors()[0]
-        raise PatternmillError(
-            "wrong_option", f"--{first['loc'][0]}: {first['msg']}.", "Correct it."
-        ) from None
+        raise Refusal("wrong_option", f"--{first['loc'][0]}: {first['msg']}.") from None
     with service(request.environment, silent=as_json) as is_trial:
         end = asyncio.run(_carry_out(request, yes=yes, confirm=confirm, quiet=as_json))
         if as_json:
@@ -186,7 +170,7 @@ def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options:
 async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet: bool) -> End:
     """Plan without a server; begin the flow only where the service is to be asked about something."""
     from patternmill.agreement import agree, open_questions, plan_lines
-    from patternmill.fanout import UNSHOWN
+    from patternmill.fanout import Maker
     from patternmill.mark import write_marks
     from patternmill.pipeline import carry_out
     from patternmill.planning import plan_run
@@ -212,9 +196,9 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
                 return End(Outcome.COMPLETED, "Nothing was bought: this was the plan only.", summary)
             if agreed := asked_about_items(run, plan, list(open_questions(run, plan)), yes=yes):
                 run.request = request = request.model_copy(update=agreed)
-            await agree(run, plan, UNSHOWN)
+            await agree(run, plan, Maker())
             home, service_name = run.settings.folder, run.settings.service
-    except PatternmillError as refusal:
+    except Refusal as refusal:
         return end_of(refusal, **about)
     if not plan.work:
         return await carry_out(request)
@@ -224,8 +208,8 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
 
 async def _with_prefect(request: Request, home: Path) -> End:
     """Run the flow in this process, shown by a server; without one, the same run unshown."""
+    from cli.server import prefect_server
     from patternmill.pipeline import carry_out
-    from tasks.server import prefect_server
 
     say = partial(click.echo, err=True)
     try:
@@ -235,7 +219,7 @@ async def _with_prefect(request: Request, home: Path) -> End:
                 return await _shown(request, server)
             say(f"The Prefect server {server.address} does not answer: this run is not shown there.")
             return await carry_out(request)
-    except PatternmillError as refusal:
+    except Refusal as refusal:
         return end_of(refusal, catalog=request.catalog or "", environment=request.environment or "")
 
 
@@ -264,10 +248,10 @@ async def _shown(request: Request, server: "Server") -> End:
 
 
 def _end_of_state(state: Any, result: Any) -> End:
-    """Return the end that the state of a flow run tells. Raises PatternmillError where a fault ended the flow."""
+    """Return the end that the state of a flow run tells. Raises Refusal where a fault ended the flow."""
     data = getattr(result, "summary", result)
     if not isinstance(data, Summary):
-        raise PatternmillError("unexpected", f"The run ended {state.name}: {state.message}", "Report it.")
+        raise Refusal("unexpected", f"The run ended {state.name}: {state.message}", "Report it.")
     return End(data.outcome, state.message or "", data)
 
 
@@ -278,27 +262,21 @@ def _end_on_record(request: Request, since: float, lost: Exception) -> End:
     with open_ledger() as (database, settings):
         run = last_run(database, settings.service, request.catalog)
     if run.started_at < since or not run.outcome:
-        raise PatternmillError(
-            "server_lost", f"The Prefect server was lost: {lost!r}.", "Run the same command again."
-        )
+        raise Refusal("server_lost", f"The Prefect server was lost: {lost!r}.", "Run it again.")
     outcome = Outcome(run.outcome)
     about = {"run": run.id, "catalog": run.catalog, "environment": settings.service, "folder": run.folder}
     return End(outcome, run.message, Summary(outcome=outcome, **about))
 
 
 async def _schedule(cron: str, file: Path, catalog: str | None, environment: str | None, **_: Any) -> int:
-    from tasks.server import prefect_server
+    from cli.server import prefect_server
 
     if not catalog:
-        raise PatternmillError(
-            "no_catalog", "A schedule needs the name of its catalog.", "Say it with --catalog."
-        )
+        raise Refusal("no_catalog", "A schedule needs a catalog.", "Say it with --catalog.")
     settings = read_settings()
     async with prefect_server(settings.folder, partial(click.echo, err=True)) as server:
         if not server.answers:
-            raise PatternmillError(
-                "no_server", f"The Prefect server {server.address} does not answer.", "Start it."
-            )
+            raise Refusal("no_server", f"The Prefect server {server.address} is away.")
         from tasks.deployments import schedule_refresh
 
         click.echo(await schedule_refresh(str(file), catalog, environment or settings.service, cron))

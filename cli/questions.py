@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.settings import STUDIO
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ async def checked_with_questions(run: "Run") -> "Checked":
         try:
             checked, refused = await check_sheet(run), None
             proposals = checked.proposals
-        except PatternmillError as error:
+        except Refusal as error:
             checked, refused, proposals = None, error, getattr(error, "proposals", ())
         new = [one for one in proposals if one not in asked] if can_ask() and run.request.file else []
         asked.update(new)

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from patternmill.errors import PatternmillError
-from tasks.shared import HOST, Launch, Shared, environment, shared_process
+from cli.shared import HOST, Launch, Shared, environment, shared_process
+from patternmill.errors import Refusal
 
 _STARTUP, _SETTLING, _SILENCE = 120.0, 10.0, 5.0
 #: So often the recorder writes what it has of task runs; one by one, by default, costs four times the CPU.
@@ -86,7 +86,7 @@ async def _recorded(flow_run_id: str) -> bool:
 async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) -> AsyncIterator[Server]:
     """Have Prefect in this process use a server meanwhile: the configured one, or the one of the home.
 
-    Import nothing else of Prefect before. Raises PatternmillError where the server refuses us.
+    Import nothing else of Prefect before. Raises Refusal where the server refuses us.
     """
     with _settings({name: text for name, text in _CLIENT.items() if name not in os.environ} | _direct()):
         from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
@@ -165,7 +165,7 @@ async def _ready(shared: Shared, say: Callable[[str], None]) -> bool:
 
 
 async def _accepts(address: str) -> bool:
-    """Return whether the configured server answers. Raises PatternmillError where it refuses us."""
+    """Return whether the configured server answers. Raises Refusal where it refuses us."""
     from prefect import get_client
     from prefect.exceptions import PrefectHTTPStatusError
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
@@ -188,10 +188,10 @@ async def _accepts(address: str) -> bool:
     return True
 
 
-def _refusal(address: str, why: str) -> PatternmillError:
+def _refusal(address: str, why: str) -> Refusal:
     remedy = "Nothing was bought. Set PREFECT_API_URL to one that can be used."
     address = address.rpartition("@")[2]  # without a password
-    return PatternmillError("server_refuses", f"The Prefect server at {address} {why.rstrip('.')}.", remedy)
+    return Refusal("server_refuses", f"The Prefect server at {address} {why.rstrip('.')}.", remedy)
 
 
 def _serve() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
+from cli.server import prefect_server
+from cli.shared import environment
 from cli.studio import embedded_studio, is_meant
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.settings import PREFIX, Settings, read_settings
-from tasks.server import prefect_server
-from tasks.shared import environment
 
 #: How often the worker looks for runs; Prefect's own ten seconds are long for who has just clicked on Run.
 _WORKER = {"PREFECT_WORKER_QUERY_SECONDS": "3"}
@@ -36,7 +36,7 @@ def up(port: int | None, limit: int | None) -> None:
             serving.enter_context(embedded_studio(settings.folder))
             settings = read_settings()
         elif not settings.studio_url:
-            raise PatternmillError("no_service", f"{PREFIX}STUDIO_URL is not set.", "Set it, and its key.")
+            raise Refusal("no_service", f"{PREFIX}STUDIO_URL is not set.", "Set it, and its key.")
         own = {f"{PREFIX}HOME": str(settings.folder.resolve()), f"{PREFIX}ENVIRONMENT": settings.service}
         serving.enter_context(environment(own | {n: t for n, t in _WORKER.items() if n not in os.environ}))
         asyncio.run(_up(settings, port or 0, limit))
@@ -46,11 +46,9 @@ async def _up(settings: Settings, port: int, limit: int | None) -> None:
     click.echo("Starting the Prefect server …")
     async with prefect_server(settings.folder, click.echo, port) as server:
         if not server.answers:
-            raise PatternmillError("no_server", f"The Prefect server at {server.address} does not answer.")
+            raise Refusal("no_server", f"The Prefect server at {server.address} does not answer.")
         if port and server.is_shared and not server.ui.endswith(f":{port}"):
-            raise PatternmillError(
-                "port", f"The server of this home runs at {server.ui}.", "Leave --port out."
-            )
+            raise Refusal("port", f"This home is served at {server.ui}.", "Leave --port out.")
         from cli.worker import work
         from tasks.deployments import register_deployments
 

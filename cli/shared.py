@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 
 HOST = "127.0.0.1"
 #: How long an orderly end may take, and a new user waits for it.
@@ -54,7 +54,7 @@ class Shared:
 def shared_process(folder: Path, launch: Callable[[int], Launch], port: int = 0) -> Iterator[Shared]:
     """Use the process of a folder meanwhile. `launch` gets its port: the given one, or with 0 any that is free.
 
-    Raises OSError where it cannot be started, and PatternmillError for a port that is taken.
+    Raises OSError where it cannot be started, and Refusal for a port that is taken.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _opened(folder / "users.lock") as users:
@@ -81,7 +81,7 @@ def _start(folder: Path, launch: Callable[[int], Launch], port: int, alive: int)
         bound = socket.create_server((HOST, port))
     except OSError as error:
         message = f"Port {port} of {HOST} cannot be used: {error.strerror}."
-        raise PatternmillError("port", message, "Name another --port.") from None
+        raise Refusal("port", message, "Name another --port.") from None
     with bound, (folder / "server.log").open("wb") as log:
         port = bound.getsockname()[1]
         (folder / "port").write_text(str(port))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from patternmill.errors import PatternmillError
+from cli.shared import Launch, Shared, environment, shared_process
+from patternmill.errors import Refusal
 from patternmill.settings import PREFIX, STUDIO, Settings
-from tasks.shared import Launch, Shared, environment, shared_process
 
 _STARTUP = 60.0
 _READY, _KEY = "ready.json", "api-key"
@@ -53,11 +53,11 @@ def _launch(folder: Path, pace: str, port: int) -> Launch:
 
 
 def _address(shared: Shared) -> str:
-    """Return its address once it has said where it answers. Raises PatternmillError if it does not."""
+    """Return its address once it has said where it answers. Raises Refusal if it does not."""
     until = time.monotonic() + _STARTUP
     while shared.is_alive() and time.monotonic() < until:
         with contextlib.suppress(FileNotFoundError):
             return str(json.loads((shared.folder / _READY).read_text())["base_url"])
         time.sleep(0.05)
     message = f"The embedded studio does not answer; its log is {shared.folder / 'server.log'}."
-    raise PatternmillError("studio", message, f"Set {PREFIX}STUDIO_URL to a service.")
+    raise Refusal("studio", message, f"Set {PREFIX}STUDIO_URL to a service.")

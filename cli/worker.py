@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from tasks.deployments import POOL
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _send(process: int, number: signal.Signals) -> None:
 async def work(limit: int | None) -> None:
     """Carry out the runs of our pool until SIGINT or SIGTERM, and let them drain; a second signal ends them at once.
 
-    Raises PatternmillError where the worker ends by itself.
+    Raises Refusal where the worker ends by itself.
     """
     worker = DrainingWorker(work_pool_name=POOL, limit=limit)
     stop = asyncio.Event()
@@ -103,4 +103,4 @@ async def work(limit: int | None) -> None:
         task.cancel()
     end, _ = await asyncio.gather(*tasks, return_exceptions=True)
     if not is_stopped:
-        raise PatternmillError("worker", f"The worker ended by itself: {end!r}.", "Start it again.")
+        raise Refusal("worker", f"The worker ended by itself: {end!r}.", "Start it again.")

@@ -8,7 +8,7 @@ from patternmill.request import Request
 from tasks.shown import carry_out_shown
 
 
-@flow(name="bulk-import", flow_run_name="import {file}", retries=0, persist_result=False, log_prints=False)
+@flow(name="bulk-import", flow_run_name="import {file}", retries=0, persist_result=False)
 async def bulk_import(
     file: str,
     catalog: str | None = None,

@@ -8,9 +8,7 @@ from patternmill.request import Request
 from tasks.shown import carry_out_shown
 
 
-@flow(
-    name="catalog-refresh", flow_run_name="refresh {file}", retries=0, persist_result=False, log_prints=False
-)
+@flow(name="catalog-refresh", flow_run_name="refresh {file}", retries=0, persist_result=False)
 async def catalog_refresh(
     file: str,
     catalog: str | None = None,

@@ -8,7 +8,7 @@ from patternmill.request import Request
 from tasks.shown import carry_out_shown
 
 
-@flow(name="retry-failed", flow_run_name="retry {catalog}", retries=0, persist_result=False, log_prints=False)
+@flow(name="retry-failed", flow_run_name="retry {catalog}", retries=0, persist_result=False)
 async def retry_failed(
     catalog: str,
     environment: str | None = None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from patternmill.changes import RowLimit
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.fanout import Maker
 from patternmill.items import Stage
 from patternmill.mark import check_marks
@@ -24,7 +24,7 @@ _REASONS = {
 
 
 async def agree(run: Run, plan: Plan, maker: Maker) -> Agreement | None:
-    """Return what a person has agreed to just now, or None where nothing needs asking. Raises PatternmillError.
+    """Return what a person has agreed to just now, or None where nothing needs asking. Raises Refusal.
 
     What is beyond the limits of retired rows or renames is left as it is, and the run goes on with the rest.
     """
@@ -33,10 +33,10 @@ async def agree(run: Run, plan: Plan, maker: Maker) -> Agreement | None:
         agreed = await maker.ask(question(run, plan, needs))
         if agreed is None:
             code, message, option = needs[0]
-            raise PatternmillError(code, message, f"If that is meant: {option}.")
+            raise Refusal(code, message, f"If that is meant: {option}.")
         return agreed
     if run.left and not plan.work:
-        raise PatternmillError("left", " ".join(run.left))
+        raise Refusal("left", " ".join(run.left))
     return None
 
 

@@ -97,7 +97,7 @@ def compare(
         if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
             left[row.likeness].append(row.sku)
     recategorized = (
-        name for name in changed if _is_recategorized(living[name].content, content_of(wanted[name]))
+        name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
     )
     return Changes(
         total=len(living),
@@ -122,7 +122,7 @@ def _renamed(
     return found
 
 
-def _is_recategorized(before: str, after: str) -> bool:
+def _recategorizes(before: str, after: str) -> bool:
     """Return whether two contents differ in the category's ID alone, under the same name."""
     old, new = (json.loads(text or "{}") for text in (before, after))
     if not old or old["category_id"] == new["category_id"]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from patternmill.errors import Halted, PatternmillError
+from patternmill.errors import Halted, Refusal
 from patternmill.halt import Admission, Halt
 from patternmill.ledger.purchases import Purchases
 from patternmill.plan import Action, Step
@@ -35,7 +35,7 @@ class Engine:
     fresh: set[str] = field(default_factory=set)
 
     async def make(self, step: Step, parent_id: str | None = None) -> Attempt:
-        """Return the last attempt at an item, in the state that it reached. Raises PatternmillError if not begun."""
+        """Return the last attempt at an item, in the state that it reached. Raises Refusal if not begun."""
         stage = step.item.stage
         self.admission.enter(stage)
         try:
@@ -77,7 +77,7 @@ class Engine:
             raise self.halt.reason
         try:
             attempt = await self.purchases.begin(step, parent_id)
-        except PatternmillError as refusal:
+        except Refusal as refusal:
             self.halt.set(refusal)
             raise
         if attempt.driver == self.purchases.driver:

@@ -3,7 +3,7 @@
 from patternmill.states import Outcome
 
 
-class PatternmillError(Exception):
+class Refusal(Exception):
     """An expected end of a command. `code` is for programs; message and remedy are for people."""
 
     exit_code = 2
@@ -13,23 +13,23 @@ class PatternmillError(Exception):
         self.code, self.message, self.remedy = code, message, remedy
 
 
-class InputRefused(PatternmillError):
+class InputRefused(Refusal):
     """The sheet or its mapping cannot be used as a whole."""
 
 
-class Overlap(PatternmillError):
+class Overlap(Refusal):
     """Another run holds the lease."""
 
     exit_code = 4
 
 
-class LeaseLost(PatternmillError):
+class LeaseLost(Refusal):
     """Another run has taken the lease, or the ledger is no longer the one that was opened."""
 
     exit_code = 1
 
 
-class LedgerFault(PatternmillError):
+class LedgerFault(Refusal):
     """The database of the ledger cannot be used, for now or at all."""
 
     exit_code = 1
@@ -41,7 +41,7 @@ class LedgerFault(PatternmillError):
         self.passing = passing
 
 
-class Halted(PatternmillError):
+class Halted(Refusal):
     """Nothing more is begun. `outcome` says how the run ends."""
 
     exit_code = 3

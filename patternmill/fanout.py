@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from patternmill.engine import Engine
-from patternmill.errors import Halted, PatternmillError
+from patternmill.errors import Halted, Refusal
 from patternmill.items import Item, Row
 from patternmill.plan import BOUGHT, Action, Plan, Step
 from patternmill.request import Agreement, Question
@@ -18,7 +17,6 @@ from patternmill.states import Attempt, Outcome, State
 #: Up to so many items, each has a task run of its own; above, groups of at least so many rows have one each.
 MOST_TASK_RUNS, LEAST_ROWS = 500, 20
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Work:
@@ -43,7 +41,7 @@ class Work:
         self.is_begun = True
         try:
             self.attempt = await self.engine.make(self.step, self.parent_id)
-        except PatternmillError as reason:
+        except Refusal as reason:
             self.engine.halt.set(reason)
             raise
         except Exception as error:
@@ -73,38 +71,31 @@ class Group:
         return [row.result() for row in rows]
 
 
-async def _nobody(question: Question) -> Agreement | None:
-    return None
-
-
-def _unwatched(run: Any) -> AbstractAsyncContextManager[None]:
-    return contextlib.nullcontext()
-
-
-async def _unnamed(run: Any) -> None:
-    return None
-
-
-async def _begun(run: Any, plan: str) -> None:
-    return None
-
-
-def _plain(step: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-    return step
-
-
-@dataclass(frozen=True)
 class Maker:
-    """How work is shown while it is done, and who is asked: as Prefect task runs and forms, or not at all."""
+    """How work is shown while it is done, and who is asked: here not at all, and nobody."""
 
-    item: Callable[[Work], Coroutine[Any, Any, object]] = Work.do
-    group: Callable[[Group], Coroutine[Any, Any, object]] = Group.do
-    step: Callable[[Any], Any] = _plain
-    #: Called once it is known which catalog a run is about, and once it has begun, with the lines of its plan.
-    named: Callable[[Any], Awaitable[None]] = _unnamed
-    begun: Callable[[Any, str], Awaitable[None]] = _begun
-    ask: Callable[[Question], Awaitable[Agreement | None]] = _nobody
-    watching: Callable[[Any], AbstractAsyncContextManager[None]] = _unwatched
+    async def item(self, work: Work) -> object:
+        return await work.do()
+
+    async def group(self, group: Group) -> object:
+        return await group.do()
+
+    def step(self, step: Any) -> Any:
+        return step
+
+    async def named(self, run: Any) -> None:
+        """Take note of which catalog a run is about."""
+
+    async def begun(self, run: Any, plan: str) -> None:
+        """Take note that a run has begun, and of the lines of its plan."""
+
+    async def ask(self, question: Question) -> Agreement | None:
+        """Return what a person agrees to."""
+        return None
+
+    def watching(self, run: Any) -> AbstractAsyncContextManager[None]:
+        """Watch a run while it makes its rows."""
+        return contextlib.nullcontext()
 
 
 UNSHOWN = Maker()
@@ -156,7 +147,7 @@ class Fanout:
         """Follow a job that no row names. What goes wrong halts the run, as it does with rows."""
         try:
             await self._engine.follow(attempt)
-        except PatternmillError as reason:
+        except Refusal as reason:
             self._engine.halt.set(reason)
 
     async def _group(self, group: Group, make: Any) -> None:

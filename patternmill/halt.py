@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-from patternmill.errors import Halted, LeaseLost, PatternmillError
+from patternmill.errors import Halted, LeaseLost, Refusal
 from patternmill.states import Attempt, Outcome
 from patternmill.trust import REMEDY, Standing
 
@@ -31,7 +31,7 @@ class Halt:
     """Whether nothing more is begun. A person's stop overrides other reasons, and a lost lease that."""
 
     def __init__(self) -> None:
-        self.reason: PatternmillError | None = None
+        self.reason: Refusal | None = None
         #: Why nothing more of a stage is begun, while all else goes on.
         self.stages: dict[str, Halted] = {}
         self.news = News()
@@ -41,11 +41,11 @@ class Halt:
         return self.reason is not None
 
     @property
-    def first_reason(self) -> PatternmillError | None:
+    def first_reason(self) -> Refusal | None:
         """Return why the run did not do all that it was to do, or None."""
         return self.reason or next(iter(self.stages.values()), None)
 
-    def set(self, reason: PatternmillError) -> None:
+    def set(self, reason: Refusal) -> None:
         """Begin nothing more, for the weightiest of the reasons so far."""
         if _weight(reason) > _weight(self.reason):
             self.reason = reason
@@ -80,7 +80,7 @@ class Halt:
             work.result()
 
 
-def _weight(reason: PatternmillError | None) -> int:
+def _weight(reason: Refusal | None) -> int:
     if isinstance(reason, LeaseLost):
         return 3
     return 0 if reason is None else 2 if getattr(reason, "outcome", "") == Outcome.CANCELLED else 1

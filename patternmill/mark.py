@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.files import write_whole
 from patternmill.ledger.attempts import last_event
 from patternmill.ledger.database import Database
@@ -13,7 +13,7 @@ _NAME = "ledger.json"
 
 
 def write_marks(shelf: Path, database: Database, environment: str) -> None:
-    """Write the mark into the folder of the results, for this environment. Raises PatternmillError."""
+    """Write the mark into the folder of the results, for this environment. Raises Refusal."""
     seq, token = last_event(database)
     path = shelf / _NAME
     marks = _read(path) | {environment: {"ledger": database.identity, "event": seq, "token": token}}
@@ -22,13 +22,11 @@ def write_marks(shelf: Path, database: Database, environment: str) -> None:
         write_whole(path, json.dumps(marks, indent=2).encode() + b"\n")
     except OSError as error:
         message = f"The results cannot be written to {shelf}: {error.strerror}."
-        raise PatternmillError(
-            "results_unwritable", message, "Mend that, or name another folder with --out."
-        ) from None
+        raise Refusal("results_unwritable", message, "Mend that, or name another --out.") from None
 
 
 def check_marks(folders: list[Path], database: Database, environment: str) -> None:
-    """Raise PatternmillError where results know of more than the ledger: it would buy again what they have."""
+    """Raise Refusal where results know of more than the ledger: it would buy again what they have."""
     for folder in folders:
         mark = _read(folder / _NAME).get(environment)
         if mark is None or not mark.get("event"):
@@ -39,10 +37,8 @@ def check_marks(folders: list[Path], database: Database, environment: str) -> No
             continue
         unknown = seq if mark["ledger"] != database.identity else seq - _common(database, seq)
         message = f"{folder / _NAME} knows of {unknown:,} changes that this ledger does not: another or an older one."
-        remedy = (
-            "Put the right ledger back; or --confirm ledger, which may buy again what those results have."
-        )
-        raise PatternmillError("other_ledger", message, remedy)
+        remedy = "Put the right one back; or --confirm ledger, which may buy again what they have."
+        raise Refusal("other_ledger", message, remedy)
 
 
 def _common(database: Database, seq: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import AliasChoices as Names
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.text import key
 
 #: Where a list of categories may be, and what a category's record may be wrapped in.
@@ -123,7 +123,7 @@ Recall = Callable[[str], Any]
 async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> Offer:
     """Return the offer as far as these words of a sheet name it; None: all of it.
 
-    What cannot be reached now is what was read last, category by category. Raises PatternmillError for what never was.
+    What cannot be reached now is what was read last, category by category. Raises Refusal for what never was.
     """
     answers: dict[str, Any] = {}
 
@@ -133,7 +133,7 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> O
             answers[category_id] = found
         elif (found := recall(category_id)) is None:
             message = f"The service does not say what it offers ({operation} has no answer)."
-            raise PatternmillError("offer_unreachable", message, "Run the same command again when it is up.")
+            raise Refusal("offer_unreachable", message, "Run the same command again when it is up.")
         return found
 
     offer = parse_list(await answer("categories/list"))

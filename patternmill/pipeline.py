@@ -4,7 +4,7 @@ import asyncio
 
 from patternmill.agreement import agree, plan_lines
 from patternmill.ending import finish
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.fanout import UNSHOWN, Maker
 from patternmill.planning import plan_run
 from patternmill.request import End, Request, Summary, end_of
@@ -32,7 +32,7 @@ async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
             await maker.begun(run, "\n".join(plan_lines(run, plan)))
             await make_rows(run, plan, maker)
             end: End = await maker.step(finish)(run, checked, plan)
-    except PatternmillError as refusal:
+    except Refusal as refusal:
         end = end_of(refusal, **about)
     _pass_stop_on()
     return end

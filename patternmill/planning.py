@@ -52,7 +52,7 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
     is_within = RowLimit.parse(run.settings.retire_at_most).allows(gone, changes.total)
     if gone > request.retire if request.retire is not None else not is_within:
         run.left.append(
-            f"{counted(gone, 'row')} gone from the sheet stay in the catalog: --retire {gone} retires them."
+            f"{counted(gone, 'row')} gone from the sheet stay as they are: --retire {gone} retires them."
         )
         plan = replace(plan, changes=replace(plan.changes, gone=frozenset()))
     return plan

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import Overlap, Refusal
 from patternmill.money import parse_amount
 from patternmill.states import Outcome
 
@@ -118,7 +118,7 @@ class End:
     failures: tuple[Failure, ...] = ()
 
 
-def end_of(refusal: PatternmillError, **about: Any) -> End:
+def end_of(refusal: Refusal, **about: Any) -> End:
     """Return the end of a run that was refused, or lost its lease."""
     outcomes = {Overlap.exit_code: Outcome.SKIPPED_OVERLAP, 2: Outcome.REFUSED, 3: Outcome.PAUSED}
     outcome = getattr(refusal, "outcome", None) or outcomes.get(refusal.exit_code, Outcome.FAILED)

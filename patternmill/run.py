@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from patternmill.changes import NO_SKU
 from patternmill.engine import Engine
-from patternmill.errors import Halted, PatternmillError
+from patternmill.errors import Halted, Refusal
 from patternmill.fanout import Fanout, Maker
 from patternmill.halt import Admission, Halt
 from patternmill.items import Stage
@@ -100,7 +100,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
 
 
 def _check_name(asked: str | None, settings: Settings) -> None:
-    """Raise PatternmillError for an environment that these settings are not about."""
+    """Raise Refusal for an environment that these settings are not about."""
     if asked in (None, settings.service):
         return
     near = difflib.get_close_matches(str(asked), [settings.service, STUDIO], n=1)
@@ -110,7 +110,7 @@ def _check_name(asked: str | None, settings: Settings) -> None:
         if near
         else "Set PATTERNMILL_ENVIRONMENT with the address and key of that one."
     )
-    raise PatternmillError("unknown_environment", message, remedy)
+    raise Refusal("unknown_environment", message, remedy)
 
 
 async def check_sheet(run: Run) -> "Checked":
@@ -123,7 +123,7 @@ async def check_sheet(run: Run) -> "Checked":
     from patternmill.tables.sheet import read_sheet
 
     if run.request.file is None:
-        raise PatternmillError("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
+        raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
     mapping = read_mapping(run.request.file, run.request.mapping)
     sheet = read_sheet(run.request.file, mapping)
     columns = read_columns(sheet.header, sheet.name, mapping)
@@ -149,16 +149,14 @@ def _kept_rows(run: Run) -> "Checked":
     rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog)
     if not rows:
         message = f"There is no catalog {run.catalog} in {run.settings.service}."
-        raise PatternmillError("no_catalog", message, "`patternmill status` lists the catalogs.")
+        raise Refusal("no_catalog", message, "`patternmill status` lists the catalogs.")
     chosen = [
         row
         for row in rows
         if row.retired is None and row.status != Status.SUCCEEDED and _is_chosen(row, run.request)
     ]
     if not chosen:
-        message = (
-            f"{run.catalog} has no row to retry{' among those that are named' if run.request.sku else ''}."
-        )
+        message = f"{run.catalog} has no row to retry."
         raise Halted(Outcome.COMPLETED, "nothing_to_retry", message)
     run.keys = [row.key for row in chosen]
     return kept_sheet(chosen)
@@ -175,10 +173,10 @@ def _is_chosen(row: CatalogRow, request: Request) -> bool:
 
 
 def _named(catalog: str | None) -> str:
-    """Return the catalog that is asked for; empty: none. Raises PatternmillError for a name that no folder can have."""
+    """Return the catalog that is asked for; empty: none. Raises Refusal for a name that no folder can have."""
     if catalog and not re.fullmatch(r"\w[\w.-]{0,99}", catalog):
         message = f"{catalog!r} cannot be the name of a catalog."
-        raise PatternmillError("wrong_catalog", message, "Use letters, digits, `-`, `_` and `.`.")
+        raise Refusal("wrong_catalog", message, "Use letters, digits, `-`, `_` and `.`.")
     return catalog or ""
 
 
@@ -188,10 +186,8 @@ def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
         query = "SELECT DISTINCT catalog FROM runs WHERE id IN (:names...) AND environment = :environment"
         found = run.database.read(query, sorted(named), environment=run.settings.service)
         if len(found) != 1:
-            message = (
-                f"The column `run` of {run.request.file} names no one catalog of {run.settings.service}."
-            )
-            raise PatternmillError("unknown_run", message, "Say it with --catalog.")
+            message = f"The column `run` of {run.request.file} names no catalog of {run.settings.service}."
+            raise Refusal("unknown_run", message, "Say it with --catalog.")
         return str(found[0].catalog)
     assert run.request.file
     return re.sub(r"[^\w]+", "-", run.request.file.stem.casefold()).strip("-") or "catalog"
@@ -268,7 +264,7 @@ async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
 
 
 def mark(run: Run) -> None:
-    """Say beside the results how far their ledger is. Raises PatternmillError."""
+    """Say beside the results how far their ledger is. Raises Refusal."""
     for folder in run.shelves:
         write_marks(folder, run.database, run.settings.service)
 

@@ -11,7 +11,7 @@ from dotenv import dotenv_values
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.money import Amount
 
 PREFIX = "PATTERNMILL_"
@@ -105,22 +105,18 @@ def _of_folder(path: Path) -> dict[str, str]:
     values = {name: text for name, text in dotenv_values(path).items() if text and name.startswith(PREFIX)}
     found = {name.removeprefix(PREFIX).lower(): text for name, text in values.items()}
     if found and path.stat().st_uid != os.getuid():
-        raise PatternmillError(
-            "wrong_setting", f"{path} belongs to another user, and is not read.", "Export what it sets."
-        )
+        raise Refusal("wrong_setting", f"{path} belongs to another user.", "Export what it sets.")
     if others := sorted(set(found) - _FROM_FOLDER):
         message = f"{path} sets {PREFIX}{others[0].upper()}, which a folder may not decide."
-        raise PatternmillError("wrong_setting", message, "Export it instead.")
+        raise Refusal("wrong_setting", message, "Export it instead.")
     return found
 
 
 def read_settings() -> Settings:
-    """Return the settings. Raises PatternmillError for one that cannot be used."""
+    """Return the settings. Raises Refusal for one that cannot be used."""
     try:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc'])).upper()}"
-        raise PatternmillError(
-            "wrong_setting", f"{name} cannot be used: {first['msg']}.", "Correct it."
-        ) from None
+        raise Refusal("wrong_setting", f"{name} cannot be used: {first['msg']}.", "Correct it.") from None

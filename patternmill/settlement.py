@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import Overlap, Refusal
 from patternmill.ledger.attempts import change_attempt, find_attempts, other_of
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
@@ -38,11 +38,11 @@ def waiting_lines(database: Database, environment: str) -> Iterator[str]:
 async def decide(
     database: Database, settings: Settings, request_id: str, choice: Choice, job: str, reason: str
 ) -> str:
-    """Carry out one decision, and return what it means. Raises PatternmillError where it may not be made."""
+    """Carry out one decision, and return what it means. Raises Refusal where it may not be made."""
     found = find_attempts(database, settings.service, "request_id = :request_id", request_id=request_id)
     if not found:
         message = f"There is no request {request_id} in {settings.service}."
-        raise PatternmillError("unknown_request", message, "`patternmill settle` lists those that wait.")
+        raise Refusal("unknown_request", message, "`patternmill settle` lists those that wait.")
     attempt = found[0]
     if choice == "job":
         await _check_job(database, settings, attempt, job)
@@ -62,14 +62,12 @@ async def _check_job(database: Database, settings: Settings, attempt: Attempt, j
     async with Client(settings) as client:
         answer = await client.ask_about(replace(attempt, job_id=job), other_of(database, attempt))
     if other_of(database, attempt)("jobId", job):
-        raise PatternmillError(
-            "contradiction", f"{job} is the job of another request.", "Look again in the console."
-        )
+        raise Refusal("contradiction", f"{job} is the job of another request.", "Look again.")
     if isinstance(answer, Held):
-        raise PatternmillError("contradiction", answer.message, "Look again in the console.")
+        raise Refusal("contradiction", answer.message, "Look again in the console.")
     if isinstance(answer, Ended) and not answer.result_id:
         message = f"The service says that {job} failed: {answer.message}"
-        raise PatternmillError("job_failed", message, "--write-off gives it up.")
+        raise Refusal("job_failed", message, "--write-off gives it up.")
 
 
 def _record(database: Database, attempt: Attempt, state: State, reason: str, **learned: Any) -> None:
@@ -79,9 +77,7 @@ def _record(database: Database, attempt: Attempt, state: State, reason: str, **l
         driver = connection.row(_DRIVER, driver=attempt.driver)
         if driver and not is_gone(driver.holder):
             message = f"The run {attempt.driver} still drives it."
-            raise Overlap(
-                "overlap", message, "Wait until it has ended; if it died on another machine, run its catalog."
-            )
+            raise Overlap("overlap", message, "Wait until it has ended, or run its catalog.")
         message = f"{attempt.message} Decided: {reason}".strip()
         at, said = time.time(), {"code": "settled", "message": message, **learned}
         if attempt.state is state is State.INTENDED:
@@ -91,6 +87,4 @@ def _record(database: Database, attempt: Attempt, state: State, reason: str, **l
         return change_attempt(connection, attempt, state, "settle", at, **said)
 
     if database.change(change) is None:
-        raise PatternmillError(
-            "not_waiting", f"{attempt.request_id} is {attempt.state}: nothing is to be decided."
-        )
+        raise Refusal("not_waiting", f"It is {attempt.state}: nothing is to be decided.")

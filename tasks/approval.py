@@ -23,21 +23,13 @@ _EMPTY = "Empty: as many as the settings allow."
 class Answer(RunInput):
     """The form. Its help and limits are in the types: Prefect's own way to set defaults drops those of fields."""
 
-    max_items: Annotated[
-        int, Field(ge=0, description="The most patterns and products that this run may buy.")
-    ]
-    budget: Annotated[
-        str | None, Field(pattern=_AMOUNT, description="The most that it may spend, such as 500.00.")
-    ] = None
-    change: Annotated[
-        int | None, Field(ge=0, description=f"How many rows may get another product. {_EMPTY}")
-    ] = None
-    retire: Annotated[
-        int | None, Field(ge=0, description=f"How many rows that are gone may be retired. {_EMPTY}")
-    ] = None
-    rename: Annotated[
-        int | None, Field(ge=0, description=f"How many products may get another sku. {_EMPTY}")
-    ] = None
+    max_items: Annotated[int, Field(ge=0, description="The most items that this run may buy.")]
+    budget: Annotated[str | None, Field(pattern=_AMOUNT, description="The most money, such as 500.00.")] = (
+        None
+    )
+    change: Annotated[int | None, Field(ge=0, description=f"Replaced products. {_EMPTY}")] = None
+    retire: Annotated[int | None, Field(ge=0, description=f"Retired rows. {_EMPTY}")] = None
+    rename: Annotated[int | None, Field(ge=0, description=f"Renamed rows that are bought. {_EMPTY}")] = None
 
 
 async def ask(question: Question) -> Agreement | None:

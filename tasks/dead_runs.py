@@ -15,9 +15,7 @@ from prefect.states import Cancelled, Crashed
 #: The next run goes on with what is left after so many seconds.
 _PATIENCE = 15.0
 _OPEN = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
-_DIED = (
-    "The process that ran this is gone. What it had bought is in the ledger, and later runs go on with it."
-)
+_DIED = "The process that ran this is gone. What it had bought is in the ledger; later runs go on with it."
 _SETTLED = "Another run of the catalog has begun or asks since: this plan is no longer the newest."
 _log = logging.getLogger(__name__)
 

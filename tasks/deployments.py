@@ -16,7 +16,7 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 
 POOL = "patternmill"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -44,16 +44,14 @@ async def register_deployments(environment: str) -> list[str]:
 async def schedule_refresh(file: str, catalog: str, environment: str, cron: str) -> str:
     """Refresh a catalog by a schedule, in this folder: sets the one that this made before, and keeps all others.
 
-    Returns what a person is told. Raises PatternmillError for a schedule that cannot be read.
+    Returns what a person is told. Raises Refusal for a schedule that cannot be read.
     """
     try:
         schedule = CronSchedule(cron=cron, timezone="UTC")
     except ValidationError as error:
-        message = (
-            f"The schedule {cron!r} cannot be read: {error.errors()[0]['msg'].removeprefix('Value error, ')}."
-        )
+        message = f"{cron!r} cannot be read: {error.errors()[0]['msg'].removeprefix('Value error, ')}."
         remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
-        raise PatternmillError("wrong_option", message, remedy) from None
+        raise Refusal("wrong_option", message, remedy) from None
     entry, name = _entries()["catalog-refresh"], f"{catalog} ({environment})"
     parameters = {"file": file, "catalog": catalog, "environment": environment}
     async with get_client() as client:

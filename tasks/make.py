@@ -9,10 +9,11 @@ from uuid import UUID
 
 from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed
 
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
 from patternmill.request import Agreement, Question
 from patternmill.run import Run
@@ -34,7 +35,7 @@ async def make_item(work: Work) -> State[Any]:
     """Make one item: intent in the ledger, request, job, result in the ledger."""
     try:
         return _state_of(await work.do())
-    except PatternmillError as reason:
+    except Refusal as reason:
         return Cancelled(name="NotStarted", message=f"Not begun: {reason.message}")
 
 
@@ -58,96 +59,86 @@ def _state_of(attempt: Attempt) -> State[Any]:
     return Cancelled(name="Waiting", message=message) if attempt.state in OPEN else Failed(message=message)
 
 
-async def _make_item(work: Work) -> object:
-    """Make an item as a task run whose input is that of the item which it is built on."""
-    below = [work.built_on] if isinstance(work.built_on, State) else None
-    make: Any = make_item
-    return await make(work, return_state=True, wait_for=below)
+class Shown(Maker):
+    """Shows work as task runs of the flow run that it is called in, and asks by that run's form."""
+
+    async def item(self, work: Work) -> object:
+        """Make an item as a task run whose input is that of the item which it is built on."""
+        make: Any = make_item
+        below = [work.built_on] if isinstance(work.built_on, State) else None
+        return await make(work, return_state=True, wait_for=below)
+
+    async def group(self, group: Group) -> object:
+        make: Any = make_group
+        return await make(group, return_state=True)
+
+    def step(self, step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
+        name = step.__name__.replace("_", " ")
+
+        async def taken(*arguments: Any) -> Any:
+            result: list[Any] = []
+
+            async def take() -> State[Any] | None:
+                try:
+                    result.append(await step(*arguments))
+                except Refusal as refusal:
+                    result.append(refusal)
+                    return Cancelled(name="Refused", message=str(refusal))
+                return None
+
+            shown: Any = task(name=name, task_run_name=name, **_PLAIN)(take)
+            await shown(return_state=True)
+            if not result:  # it was not begun there
+                return await step(*arguments)
+            if isinstance(result[0], Refusal):
+                raise result[0]
+            return result[0]
+
+        return taken
+
+    async def named(self, run: Run) -> None:
+        """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
+        flow_run, about = _flow_run(), (run.settings.service, run.catalog)
+        with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
+            async with get_client() as client:
+                tags = {*flow_run.tags, *about, catalog_tag(*about)}
+                await client.update_flow_run(flow_run.id, tags=sorted(tags))
+
+    async def begun(self, run: Run, plan: str) -> None:
+        """Log the plan, and close what dead runs of the catalog left open."""
+        get_run_logger().info("%s", plan)
+        await end_dead_runs(run.settings.service, run.catalog)
+
+    async def ask(self, question: Question) -> Agreement | None:
+        """Ask by the form of a suspended run, unless another run of the catalog asks the same already."""
+        if _flow_run().deployment_id and await plan_waits(question):
+            message = f"Another run of {question.catalog} already waits for an answer about this very plan."
+            raise Overlap("plan_waits", message, "Answer that one in the Prefect UI.")
+        return await ask(question)
+
+    @contextlib.asynccontextmanager
+    async def watching(self, run: Run) -> AsyncIterator[None]:
+        """Show how far a run is, and stop it once somebody cancels it on the screen."""
+        cancelled = asyncio.create_task(_stop_if_cancelled(run, _flow_run().id))
+        try:
+            async with watching(run):
+                yield
+        finally:
+            cancelled.cancel()
 
 
-async def _make_group(group: Group) -> object:
-    make: Any = make_group
-    return await make(group, return_state=True)
-
-
-def _as_task(step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
-    name = step.__name__.replace("_", " ")
-
-    async def taken(*arguments: Any) -> Any:
-        result: list[Any] = []
-
-        @task(name=name, task_run_name=name, **_PLAIN)
-        async def take() -> State[Any] | None:
-            try:
-                result.append(await step(*arguments))
-            except PatternmillError as refusal:
-                result.append(refusal)
-                return Cancelled(name="Refused", message=str(refusal))
-            return None
-
-        task_run: Any = take
-        await task_run(return_state=True)
-        if isinstance(result[0], PatternmillError):
-            raise result[0]
-        return result[0]
-
-    return taken
-
-
-async def _tag(run: Run) -> None:
-    """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
+def _flow_run() -> FlowRun:
     context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        return
-    tags = {
-        *context.flow_run.tags,
-        catalog_tag(run.settings.service, run.catalog),
-        run.settings.service,
-        run.catalog,
-    }
-    with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
-        async with get_client() as client:
-            await client.update_flow_run(context.flow_run.id, tags=sorted(tags))
+    assert context and context.flow_run
+    return context.flow_run
 
 
-async def _begun(run: Run, plan: str) -> None:
-    """Log the plan of a run that has begun, and close what dead runs of its catalog left open."""
-    get_run_logger().info("%s", plan)
-    await end_dead_runs(run.settings.service, run.catalog)
-
-
-async def _ask(question: Question) -> Agreement | None:
-    """Ask by the form of a suspended run, unless another run of the catalog asks the same already."""
-    context = FlowRunContext.get()
-    if context and context.flow_run and context.flow_run.deployment_id and await plan_waits(question):
-        message = f"Another run of {question.catalog} already waits for an answer about this very plan."
-        raise Overlap("plan_waits", message, "Answer that one in the Prefect UI.")
-    return await ask(question)
-
-
-@contextlib.asynccontextmanager
-async def _watching(run: Run) -> AsyncIterator[None]:
-    """Show how far a run is, and stop it once somebody cancels it on the screen."""
-    context = FlowRunContext.get()
-    cancelled = asyncio.create_task(
-        _stop_if_cancelled(run, context.flow_run.id if context and context.flow_run else None)
-    )
-    try:
-        async with watching(run):
-            yield
-    finally:
-        cancelled.cancel()
-
-
-async def _stop_if_cancelled(run: Run, flow_run_id: UUID | None) -> None:
-    while flow_run_id is not None:
+async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
+    while True:
         await asyncio.sleep(_LOOKING)
         with contextlib.suppress(Exception):  # whatever the client raises
             async with get_client() as client:
                 state = (await client.read_flow_run(flow_run_id)).state
             if state is not None and state.is_cancelling():
                 run.halt.stop()
-
-
-PREFECT = Maker(_make_item, _make_group, _as_task, _tag, _begun, _ask, _watching)

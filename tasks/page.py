@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.context import FlowRunContext
 
-from patternmill.request import End, Failure, Summary
+from patternmill.request import End, Failure
 from patternmill.text import counted, shown
 
 _EVERY, _PATIENCE = 5.0, 10.0
@@ -70,21 +70,11 @@ def _progress(run: Making) -> str:
 async def show_end(end: End) -> None:
     """Show how a run ended, with the first rows that a person has to look at."""
     if flow_run_id := _flow_run_id():
-        text = "\n\n".join(
-            filter(None, (markdown_lines(end.message), _facts(end.summary), _table(end.failures)))
-        )
+        text = "\n\n".join(filter(None, (markdown_lines(end.message), _table(end.failures))))
         key = f"run-{flow_run_id}-summary"
         await _if_possible(
             acreate_markdown_artifact(text, key=key, description=markdown(end.message.partition("\n")[0]))
         )
-
-
-def _facts(summary: Summary) -> str:
-    spent = f"{summary.spent} {summary.currency}".strip()
-    facts = {"Run": summary.run, "Catalog": summary.catalog, "Environment": summary.environment}
-    facts |= {"Spent": spent, "Results": summary.folder}
-    facts |= {f"{counted(cause.rows, 'row')}, {cause.code}": cause.message for cause in summary.causes}
-    return "\n".join(f"- {markdown(name)}: {markdown(text)}" for name, text in facts.items() if text)
 
 
 def _table(failures: Sequence[Failure]) -> str:

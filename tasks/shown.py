@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import StateType
 from patternmill.pipeline import carry_out
 from patternmill.request import End, Request, RowsFailed
 from patternmill.states import Outcome
-from tasks.make import PREFECT
+from tasks.make import Shown
 from tasks.page import show_end
 
 _TYPES = {
@@ -21,7 +21,7 @@ _TYPES = {
 
 async def carry_out_shown(request: Request) -> State[Any]:
     """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
-    end = await carry_out(request, PREFECT)
+    end = await carry_out(request, Shown())
     get_run_logger().info("%s", end.message)
     await show_end(end)
     return state_of(end)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.server import Server, prefect_server
+from cli.server import Server, prefect_server
 
 _FLOW = """
 from played import played

@@ -12,7 +12,7 @@ from cli.worker import DrainingWorker
 from patternmill.request import Agreement, Question
 from tasks.approval import ask
 from tasks.deployments import POOL, register_deployments
-from tasks.server import Server
+from cli.server import Server
 
 
 async def begun(digest: str, catalog: str) -> UUID:

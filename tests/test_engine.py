@@ -196,12 +196,12 @@ def test_two_runs_on_one_item_have_one_driver(tmp_path):
     class Slow(Script):
         async def follow(self, attempt, is_other):
             await asyncio.sleep(1.0)
-            return Ended("pat_1")
+            return Ended(f"pat-{attempt.item_id}")
 
     async def case():
         address = str(tmp_path / "ledger.sqlite3")
         first, second = Database(address), Database(address)
-        slow, idle = Slow(), Script()
+        slow, idle = Slow(), Slow()
         (one, _), (other, _) = await asyncio.gather(
             run(first, slow, "herons"), run(second, idle, "herons", catalog="summer")
         )
@@ -211,7 +211,7 @@ def test_two_runs_on_one_item_have_one_driver(tmp_path):
         return one[0], other[0], sent
 
     one, other, sent = play(case())
-    assert one.result_id == other.result_id == "pat_1"
+    assert one.result_id == other.result_id == f"pat-{one.item_id}"
     assert len(sent) == 1
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from patternmill.errors import PatternmillError
-from tasks.server import Server, prefect_server
-from tasks.shared import shared_process
+from patternmill.errors import Refusal
+from cli.server import Server, prefect_server
+from cli.shared import shared_process
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +31,7 @@ pytestmark = [
 _COMMAND = """
 import asyncio, sys
 from pathlib import Path
-from tasks.server import prefect_server
+from cli.server import prefect_server
 
 async def use():
     async with prefect_server(Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)) as server:
@@ -170,7 +170,7 @@ def test_a_server_that_refuses_us_ends_the_command(
 ) -> None:
     with answering(status, version) as address:
         monkeypatch.setenv("PREFECT_API_URL", address)
-        with pytest.raises(PatternmillError, match=word) as refusal:
+        with pytest.raises(Refusal, match=word) as refusal:
             entered(tmp_path)
     assert refusal.value.exit_code == 2
 
@@ -184,7 +184,7 @@ def test_a_configured_server_that_does_not_answer_leaves_the_run_unshown_at_once
     with answering(503) as address:
         monkeypatch.setenv("PREFECT_API_URL", address)
         assert not entered(tmp_path)[0].answers
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60  # and not for the two minutes that our own may take
 
 
 def test_the_server_of_prefects_own_profile_is_the_configured_one(server: Server, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_settings_of_this_process_are_as_before_afterwards(
 def test_a_port_that_is_taken_is_refused_with_a_remedy(tmp_path: Path) -> None:
     with (
         answering(200) as address,
-        pytest.raises(PatternmillError, match="--port"),
+        pytest.raises(Refusal, match="--port"),
         shared_process(tmp_path, lambda port: ([], {}), int(address.split(":")[2].split("/")[0])),
     ):
         pass

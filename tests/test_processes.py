@@ -33,7 +33,7 @@ def kill_server_of(home):
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = process.read_bytes().split(bytes(1))
-            if b"tasks.shared" in words and any(str(home).encode() in word for word in words):
+            if b"cli.shared" in words and any(str(home).encode() in word for word in words):
                 os.kill(int(process.parent.name), signal.SIGKILL)
 
 

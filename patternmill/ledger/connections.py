@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from patternmill.errors import LedgerFault, PatternmillError
+from patternmill.errors import LedgerFault, Refusal
 
 #: How many values one statement may hold.
 _CHUNK = 5_000
@@ -127,18 +127,14 @@ class Sqlite(Connection):
         self._inode = self._path.stat().st_ino
         driver.execute("PRAGMA synchronous = FULL")
         for _ in range(100):
-            with suppress(
-                sqlite3.OperationalError
-            ):  # whoever does this while another does is refused at once
+            with suppress(sqlite3.OperationalError):  # while another does it
                 if driver.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
                     return driver
             time.sleep(0.05)
         raise sqlite3.OperationalError("its folder does not allow write-ahead logging")
 
     def begin(self, *, alone: bool) -> None:
-        self.execute(
-            "BEGIN IMMEDIATE"
-        )  # always alone; one that only reads at first could fail when it writes
+        self.execute("BEGIN IMMEDIATE")  # always alone
 
     def is_in_place(self) -> bool:
         with suppress(OSError):
@@ -162,9 +158,7 @@ class Postgres(Connection):
         driver = psycopg.connect(address, autocommit=True, prepare_threshold=None, **limits)
         if (encoding := driver.info.parameter_status("server_encoding")) != "UTF8":
             remedy = "Create the database with ENCODING 'UTF8'."
-            raise PatternmillError(
-                "ledger_encoding", f"The ledger's database is {encoding}, not UTF8.", remedy
-            )
+            raise Refusal("encoding", f"The ledger's database is {encoding}, not UTF8.", remedy)
         return driver
 
     def begin(self, *, alone: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from patternmill.errors import LeaseLost, LedgerFault, PatternmillError
+from patternmill.errors import LeaseLost, LedgerFault, Refusal
 from patternmill.ledger.connections import Connection, Postgres, Sqlite
 
 VERSION = "1"
@@ -50,15 +50,13 @@ class Database:
 
     def _identify(self) -> None:
         """Learn which ledger this is, and make its tables where there are none."""
-        with suppress(
-            LedgerFault
-        ):  # it has no tables yet; if it has, no lock is taken, which others may hold
+        with suppress(LedgerFault):  # without tables; with them no lock is taken
             self.identity, version = self._reader.row(_KNOWN)
         if not self.identity:
             self.identity, version = self.change(_make, alone=True)
         if version != VERSION:
             message = f"The ledger {self._reader.place} has version {version}; this program reads {VERSION}."
-            raise PatternmillError("ledger_version", message, "Install the program that wrote it.")
+            raise Refusal("ledger_version", message, "Install the program that wrote it.")
 
     def read(self, sql: str, names: Sequence[str] | None = None, **values: Any) -> list[Any]:
         """Return the rows of a query, of what is durable. `names`: what `:names...` stands for."""
@@ -109,7 +107,7 @@ class Database:
                 self._check(self.guard(connection) if self.guard else connection.row(_KNOWN))
                 return [_result_or_refusal(change, connection) for change in changes]
         except Exception as error:
-            if len(changes) == 1 or isinstance(error, PatternmillError):
+            if len(changes) == 1 or isinstance(error, Refusal):
                 return [error] * len(changes)
             return [self._write_together([change])[0] for change in changes]
 
@@ -153,9 +151,7 @@ def _make(connection: Connection) -> Any:
     """Make the tables, unless another process has by now; return which ledger this is."""
     if connection.has_table("ledger"):
         message = f"The ledger {connection.place} was written by an earlier edition of this program."
-        raise PatternmillError(
-            "ledger_version", message, "Name another place with PATTERNMILL_HOME or _LEDGER_URL."
-        )
+        raise Refusal("ledger_version", message, "Name another PATTERNMILL_HOME.")
     script = re.sub("--.*", "", _SCHEMA.read_text("utf-8"))
     script = script.replace("{serial}", connection.serial).replace("{create_view}", connection.create_view)
     for statement in filter(str.strip, script.split(";")):
@@ -172,5 +168,5 @@ def _result_or_refusal(change: Change[Any], connection: Connection) -> Any:
         return change(connection)
     except LedgerFault:
         raise
-    except PatternmillError as refusal:
+    except Refusal as refusal:
         return refusal

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from patternmill.errors import Halted, LeaseLost, Overlap, PatternmillError
+from patternmill.errors import Halted, LeaseLost, Overlap, Refusal
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.states import Outcome
@@ -100,9 +100,7 @@ class Lease:
             raise _paused(found.words)
         taken = {"key": self.key, "driver": self.driver, "holder": me(), "seen": seen.beats if seen else -1}
         if connection.execute(_TAKE, **taken) != 1:
-            raise Overlap(
-                "overlap", f"Another run of {self.catalog} has just begun.", "Wait until it has ended."
-            )
+            raise Overlap("overlap", f"A run of {self.catalog} has just begun.", "Wait until it has ended.")
         if seen and seen.driver:
             dead = {
                 "run_id": seen.driver,
@@ -134,7 +132,7 @@ class Lease:
         place = {"key": self.key, "place": self.key, "environment": self.environment}
         if not (found := connection.row(_PROVE, **place, driver=self.driver)):
             raise LeaseLost(
-                "lease_lost", f"Another run has taken over {self.catalog}.", "That run goes on with it."
+                "lease_lost", f"Another run has taken over {self.catalog}.", "It goes on with it."
             )
         self._beaten_at = time.monotonic()
         self.brake = _paused(found.brake) if found.brake else None
@@ -148,18 +146,16 @@ class Lease:
         if self.brake:
             raise self.brake
         if time.monotonic() - self._beaten_at > TAKEOVER_AFTER / 2:
-            raise LeaseLost(
-                "lease_unconfirmed", "This run stood still for too long.", "Run the same command again."
-            )
+            raise LeaseLost("lease_unconfirmed", "This run stood still for too long.", "Run it again.")
 
-    async def keep(self, halt: Callable[[PatternmillError], None], beaten: Callable[[], None]) -> None:
+    async def keep(self, halt: Callable[[Refusal], None], beaten: Callable[[], None]) -> None:
         """Beat until cancelled, and call `beaten` after each. What a beat meets halts the run."""
         while True:
             await asyncio.sleep(min(BEAT, TAKEOVER_AFTER / 5))
             try:
                 await self.database.write(lambda connection: None)
                 beaten()
-            except PatternmillError as met:
+            except Refusal as met:
                 halt(met)
                 if isinstance(met, LeaseLost):
                     return

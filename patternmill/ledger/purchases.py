@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from patternmill.errors import Halted, PatternmillError
+from patternmill.errors import Halted, Refusal
 from patternmill.items import Item
 from patternmill.ledger.attempts import (
     COLUMNS,
@@ -43,13 +43,9 @@ WHERE :most < 0
 """
 _GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
 _GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :name AND day = :day"
-_JOB_OF_OTHER = """
-SELECT 1 FROM attempts WHERE environment = :environment AND job_id = :id AND request_id <> :request_id
-"""
-_RESULT_OF_OTHER = """
-SELECT 1 FROM attempts
-WHERE environment = :environment AND stage = :stage AND result_id = :id AND request_id <> :request_id
-"""
+_OF_OTHER = (
+    "SELECT 1 FROM attempts WHERE environment = :environment AND {} = :id AND request_id <> :request_id"
+)
 _TAKE_OVER = f"""
 UPDATE attempts SET driver = :mine
 WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {COLUMNS}
@@ -72,6 +68,7 @@ _ACCEPTED_HERE = """
 SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND state = 'accepted' AND run_id = :run_id
     AND seq > :after LIMIT 1
 """
+Learned = dict[str, Any]
 _BAD = (State.FAILED, State.REJECTED, State.HELD)
 
 
@@ -153,38 +150,32 @@ class Purchases:
         }
         if connection.execute(_RESERVE_DAY, **day, price=price, most=-1 if most is None else most) != 1:
             message = f"The day's budget of {self._environment} is spent."
-            raise Halted(
-                Outcome.BUDGET_REACHED, "day_budget_reached", message, "Run it again tomorrow (UTC)."
-            )
+            raise Halted(Outcome.BUDGET_REACHED, "day_budget", message, "Run it again tomorrow (UTC).")
         if connection.execute(_RESERVE, run_id=self.driver, price=price) != 1:
             connection.execute(_GIVE_BACK_DAY, price=price, name=self._environment, day=_day(at))
             message = "The limit of this run is reached."
-            raise Halted(
-                Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again with another limit."
-            )
+            raise Halted(Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again for the rest.")
 
     async def accept(self, attempt: Attempt, job_id: str) -> Attempt:
         """Record the job of an attempt; one that belongs to another request is a contradiction, and is held."""
         message = f"The service answered with {job_id}, which is the job of another request."
         learned = {"job_id": job_id, "accepted_at": self._now(), "code": "", "message": ""}
-        return await self._record_once(_JOB_OF_OTHER, job_id, message, attempt, State.ACCEPTED, learned)
+        return await self._record_once("job_id", message, attempt, State.ACCEPTED, learned)
 
     async def succeed(self, attempt: Attempt, result_id: str) -> Attempt:
         """Record the result of an attempt; one that another item has is a contradiction, and is held."""
         message = f"The job {attempt.job_id} names {result_id}, which another item has."
         learned = {"result_id": result_id, "code": "", "message": ""}
-        return await self._record_once(
-            _RESULT_OF_OTHER, result_id, message, attempt, State.SUCCEEDED, learned
-        )
+        return await self._record_once("result_id", message, attempt, State.SUCCEEDED, learned)
 
     async def _record_once(
-        self, query: str, found: str, message: str, attempt: Attempt, state: State, learned: dict[str, Any]
+        self, name: str, message: str, attempt: Attempt, state: State, learned: Learned
     ) -> Attempt:
-        """Record a state with an ID that is new, or hold the attempt where the query says that another has it."""
+        """Record a state with an ID that is new, or hold the attempt where another request has that ID."""
 
         def change(connection: Connection) -> Attempt:
-            mine = {"id": found, "request_id": attempt.request_id, "stage": attempt.stage}
-            if connection.row(query, environment=self._environment, **mine):
+            mine = {"environment": self._environment, "request_id": attempt.request_id}
+            if connection.row(_OF_OTHER.format(name), **mine, id=learned[name]):
                 return self._end(
                     connection, attempt, State.HELD, {"code": "contradiction", "message": message}
                 )
@@ -196,9 +187,7 @@ class Purchases:
         """Record a state of an attempt with what was learned. What was refused is given back to the budget."""
         return await self._database.write(lambda connection: self._end(connection, attempt, state, learned))
 
-    def _end(
-        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
-    ) -> Attempt:
+    def _end(self, connection: Connection, attempt: Attempt, state: State, learned: Learned) -> Attempt:
         at = self._now()
         ended = {} if state is State.ACCEPTED else {"ended_at": at}
         free = {"amount": 0} if state is State.REJECTED else {}
@@ -211,30 +200,24 @@ class Purchases:
             connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
             day = _day(attempt.intended_at)
             connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
-        if state in _BAD or (
-            state is State.SUCCEEDED and self.standings.get(attempt.stage, Standing()).room is not None
-        ):
+        is_probed = self.standings.get(attempt.stage, Standing()).room is not None
+        if state in _BAD or (state is State.SUCCEEDED and is_probed):
             self._stand(connection, attempt.stage)
         return changed
 
-    def _late(
-        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
-    ) -> Attempt:
+    def _late(self, connection: Connection, attempt: Attempt, state: State, learned: Learned) -> Attempt:
         """Return what is on record where a change came too late; hold a second job for one request."""
         on_record = attempt_of(connection.row(_ONE, request_id=attempt.request_id))
         if state is State.ACCEPTED and on_record.job_id not in (None, learned["job_id"]):
             message = (
                 f"The service made two jobs for one request: {on_record.job_id} and {learned['job_id']}."
             )
-            held = change_attempt(
-                connection, on_record, State.HELD, self.driver, self._now(), code="two_jobs", message=message
-            )
-            return held or on_record
+            words: Learned = {"code": "two_jobs", "message": message}
+            at = self._now()
+            return change_attempt(connection, on_record, State.HELD, self.driver, at, **words) or on_record
         return on_record
 
-    def _is_as_before(
-        self, connection: Connection, attempt: Attempt, state: State, learned: dict[str, Any]
-    ) -> bool:
+    def _is_as_before(self, connection: Connection, attempt: Attempt, state: State, learned: Learned) -> bool:
         words = {"code": learned.get("code", ""), "message": learned.get("message", "")}
         before = {"item_id": attempt.item_id, "state": state, "run_id": self.driver, **words}
         return connection.row(_AS_BEFORE, **before) is not None
@@ -317,23 +300,19 @@ class Purchases:
 
 
 def check_environment(database: Database, settings: Settings) -> None:
-    """Raise PatternmillError where another service is behind the name of an environment, or another currency."""
+    """Raise Refusal where another service is behind the name of an environment, or another currency."""
     found = database.read("SELECT * FROM environments WHERE name = :name", name=settings.service)
     if not found:
         return
     known, address = found[0], address_of(settings)
     if known.address != address:
         message = f"{settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
-        raise PatternmillError(
-            "other_address", message, "Set PATTERNMILL_ENVIRONMENT to a name for the new one."
-        )
+        raise Refusal("other_address", message, "Name the new one with PATTERNMILL_ENVIRONMENT.")
     is_today = known.day == _day(time.time()) and known.spent
     if settings.day_budget is not None and is_today and known.currency != settings.currency:
         before = known.currency or "no unit"
         message = f"What was spent today is in {before}, and the day's budget in {settings.currency}."
-        raise PatternmillError(
-            "other_currency", message, "Set PATTERNMILL_CURRENCY as before, or wait until tomorrow (UTC)."
-        )
+        raise Refusal("other_currency", message, "Set PATTERNMILL_CURRENCY as before.")
 
 
 def address_of(settings: Settings) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import is_gone
@@ -48,12 +48,10 @@ def open_ledger() -> Iterator[tuple[Database, Settings]]:
 
 
 def last_run(database: Database, environment: str, catalog: str | None) -> Any:
-    """Return the last run of a catalog, or of the environment. Raises PatternmillError where there is none."""
+    """Return the last run of a catalog, or of the environment. Raises Refusal where there is none."""
     found = database.read(_RUNS, environment=environment, catalog=catalog or "", most=1)
     if not found:
-        raise PatternmillError(
-            "no_run", f"There is no run of {catalog or environment}.", "Import a sheet first."
-        )
+        raise Refusal("no_run", f"There is no run of {catalog or environment}.")
     return found[0]
 
 
@@ -112,9 +110,7 @@ def status_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"catalog {rows['catalog']}: {rows['count']:,} {rows['status'].replace('_', ' ')}"
     driving = {living["driver"] for living in record["running"]}
     for run in record["runs"]:
-        outcome = run["outcome"] or (
-            "under way" if run["id"] in driving else "died; the next run goes on with it"
-        )
+        outcome = run["outcome"] or ("under way" if run["id"] in driving else "died; the next one goes on")
         yield f"{when(run['started_at'])}  {run['verb']:8} {run['catalog']:20} {outcome}  {run['id']}"
 
 
@@ -129,7 +125,7 @@ def history_lines(database: Database, environment: str, name: str) -> Iterator[s
         found += find_attempts(database, environment, "result_id = :pattern", pattern=pattern_id)
     if not found:
         message = f"The ledger knows nothing of {name} in {environment}."
-        raise PatternmillError("unknown_name", message, "Name a sku, request, job or product.")
+        raise Refusal("unknown_name", message, "Name a sku, request, job or product.")
     for attempt in sorted(set(found), key=lambda one: one.intended_at):
         yield from _history(database, attempt)
 

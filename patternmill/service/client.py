@@ -20,7 +20,7 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.items import Stage
 from patternmill.service import answers
 from patternmill.service.answers import Again, Answer, Decision, Situation
@@ -61,7 +61,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         transport: httpx.AsyncBaseTransport | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Open nothing yet. Raises PatternmillError for an address or a key that cannot be used."""
+        """Open nothing yet. Raises Refusal for an address or a key that cannot be used."""
         self._secret, self._now = _usable_key(settings.api_key.get_secret_value()), now
         self._url = _usable_address(settings.studio_url)
         self._transport = transport or _transport(self._url, self._secret)
@@ -74,7 +74,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         self._repeated = defaultdict[str, set[str]](set)
         self.pace = Pace()
         self.polling: MutableMapping[Stage, Polling] = defaultdict(partial(Polling, ()))
-        #: Called as the body of a create is written: raises PatternmillError where it must not leave any more.
+        #: Called as the body of a create is written: raises Refusal where it must not leave any more.
         self.confirm: Callable[[], None] = lambda: None
         #: Whether nothing may be sent again for now.
         self.halted: Callable[[], bool] = lambda: False
@@ -156,7 +156,7 @@ class Client(AbstractAsyncContextManager["Client"]):
     async def read(self, operation: str, question: dict[str, Any]) -> Any:
         """Return the JSON of an answer that costs nothing, or None where there is none.
 
-        Raises PatternmillError where no request can go through, or something else answers in the service's place.
+        Raises Refusal where no request can go through, or something else answers in the service's place.
         """
         for pause in (0.3, 1.0, 2.0, 0.0):
             answer = await self.post(operation, json.dumps(question))
@@ -165,7 +165,7 @@ class Client(AbstractAsyncContextManager["Client"]):
             works, quiet = self._works or answer.data is not None, 0.0 if self._works or pause else math.inf
             now = Situation(Asked(Stage.PATTERN, {}), 0.0, quiet=quiet, works=works)
             if (stop := answers.stopped(answer, now)) is not None:
-                raise PatternmillError(stop.code, self._without_key(stop.message))
+                raise Refusal(stop.code, self._without_key(stop.message))
             if pause and answer.status not in (400, 404, 405, 410, 422, 501):
                 await asyncio.sleep(max(pause, min(answer.retry_after or 0.0, 30.0)))
         return None
@@ -182,12 +182,12 @@ class Client(AbstractAsyncContextManager["Client"]):
 
         The transport sends it: an httpx client around it follows redirects and costs half of a request's CPU.
         """
-        content, refusals = body.encode(), list[PatternmillError]()
+        content, refusals = body.encode(), list[Refusal]()
 
         async def confirmed() -> AsyncIterator[bytes]:
             try:
                 self.confirm()
-            except PatternmillError as refusal:  # the transport reports it as a lost connection
+            except Refusal as refusal:  # the transport reports it as a lost connection
                 refusals.append(refusal)
                 raise
             yield content
@@ -278,10 +278,10 @@ async def _text_of(response: httpx.Response) -> str:
 
 def _usable_key(key: str) -> str:
     if not key:
-        raise PatternmillError("no_key", "The key of the service is not set.", "Set PATTERNMILL_API_KEY.")
+        raise Refusal("no_key", "The key of the service is not set.", "Set PATTERNMILL_API_KEY.")
     if not key.isascii() or not key.isprintable() or " " in key:
         message = "PATTERNMILL_API_KEY holds a character that no key has, such as a space or a line break."
-        raise PatternmillError("bad_key", message, "Copy the key again.")
+        raise Refusal("bad_key", message, "Copy the key again.")
     return key
 
 
@@ -293,9 +293,7 @@ def _usable_address(address: str) -> httpx.URL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
         message = f"PATTERNMILL_STUDIO_URL is {'no address of a service' if address else 'not set'}."
-        raise PatternmillError(
-            "no_address", message, "Write it as https://HOST/v1, without a key or a query."
-        )
+        raise Refusal("no_address", message, "Write it as https://HOST/v1, without a key or a query.")
     return url
 
 
@@ -313,9 +311,7 @@ def _transport(url: httpx.URL, secret: str) -> httpx.AsyncBaseTransport:
         context = httpx.create_ssl_context() if is_https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     except (OSError, ValueError, httpx.InvalidURL):
         message = "A proxy or a file of certificates that the environment names cannot be used."
-        raise PatternmillError(
-            "bad_network", message, "Correct HTTPS_PROXY, SSL_CERT_FILE and their kind."
-        ) from None
+        raise Refusal("bad_network", message, "Correct HTTPS_PROXY, SSL_CERT_FILE and their kind.") from None
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=_KEEP_ALIVE)

@@ -57,7 +57,9 @@ def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Col
                 raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
             used[meaning] = at
         elif meaning in _UNPROMISED or meaning.startswith("refine:"):
-            message = f"{name} has the column {shown(header[at])}, for which the service does not promise repeats."
+            message = (
+                f"{name} has the column {shown(header[at])}, for which the service does not promise repeats."
+            )
             raise InputRefused(
                 "not_promised", message, f'Delete it, or carry it along: "{header[at]}" = "note".'
             )

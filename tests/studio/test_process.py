@@ -25,7 +25,7 @@ from studio.testing import KEY, Studio, StudioFailed, post_json
 
 from .in_process import InProcess
 
-README = Path(__file__).resolve().parents[3] / "studio" / "README.md"
+README = Path(__file__).resolve().parents[2] / "studio" / "README.md"
 MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "11oz", "finish": "matte"}}
 BODY = {"requestId": "1", "prompt": "ferns"}
 
