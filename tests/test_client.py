@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.items import Stage
 from patternmill.service.answers import Accepted, Ended, Held, Refused, Stop, Unclear
 from patternmill.service.client import Client
@@ -138,12 +138,12 @@ def test_a_pause_of_more_than_an_hour_stops(pause):
 
 
 def refuse():
-    raise PatternmillError("lease_lost", "Another run has taken the lease.")
+    raise Refusal("lease_lost", "Another run has taken the lease.")
 
 
 def test_a_create_that_may_not_leave_is_not_sent():
     service = Service(JOB)
-    with pytest.raises(PatternmillError, match="Another run"):
+    with pytest.raises(Refusal, match="Another run"):
         send(service, change=lambda client: setattr(client, "confirm", refuse))
     assert not service.asked
 
@@ -253,7 +253,7 @@ def test_questions_are_asked_again():
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(answer, code):
-    with pytest.raises(PatternmillError) as caught:
+    with pytest.raises(Refusal) as caught:
         read(answer)
     assert (
         caught.value.code == code and "secret" not in str(caught.value) and "key=1" not in str(caught.value)
@@ -269,7 +269,7 @@ def test_the_key_is_in_no_message(escaped):
 
 @pytest.mark.parametrize("key", ["", "a key", "key\n", "schlüssel", "\x00key"])
 def test_a_key_with_odd_characters_is_refused(key):
-    with pytest.raises(PatternmillError):
+    with pytest.raises(Refusal):
         Client(settings(api_key=key))
 
 
@@ -284,7 +284,7 @@ BAD_URLS = [
 
 @pytest.mark.parametrize("url", BAD_URLS)
 def test_an_address_that_cannot_work_is_refused_without_its_password(url):
-    with pytest.raises(PatternmillError) as caught:
+    with pytest.raises(Refusal) as caught:
         Client(settings(studio_url=url))
     assert "secret" not in str(caught.value)
 
@@ -328,7 +328,7 @@ def test_a_create_that_may_not_leave_gets_no_further_than_its_head():
     async def main():
         async with Wire(raw(200, READY)) as wire, Client(settings(studio_url=wire.url)) as client:
             client.confirm = refuse
-            with pytest.raises(PatternmillError, match="Another run"):
+            with pytest.raises(Refusal, match="Another run"):
                 await client.create(INTENDED, in_doubt=False, is_other=nobody)
             return wire.got
 

@@ -12,7 +12,7 @@ from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import PrefectHTTPStatusError
 
 from cli.worker import DrainingWorker
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from tasks.deployments import POOL, register_deployments, schedule_refresh
 
 
@@ -106,6 +106,6 @@ def test_a_schedule_of_a_catalog_keeps_the_others_and_its_folder(
 
 @pytest.mark.parametrize("cron", ["every day", "99 5 * * *", ""])
 def test_a_schedule_that_cannot_be_read_is_refused_with_an_example(cron: str, deployed: Path) -> None:
-    with pytest.raises(PatternmillError, match='--cron "0 5') as refusal:
+    with pytest.raises(Refusal, match='--cron "0 5') as refusal:
         asyncio.run(schedule_refresh("spring.csv", "spring", "studio", cron))
     assert refusal.value.exit_code == 2

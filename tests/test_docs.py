@@ -16,9 +16,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 #: What refuses with a code, as its first or second argument.
-REFUSING = re.compile(
-    "PatternmillError|InputRefused|Overlap|LeaseLost|Halted|Fault|Rule|Held|_held|Refused|Stop"
-)
+REFUSING = re.compile("Refusal|InputRefused|Overlap|LeaseLost|Halted|Fault|Rule|Held|_held|Refused|Stop")
 
 
 def found(pattern: str, page: Path) -> list:

@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, PatternmillError
+from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
 from patternmill.items import pattern_item
 from patternmill.ledger import leases
 from patternmill.ledger.attempts import find_attempts, last_event
@@ -298,7 +298,7 @@ def test_a_ledger_of_an_earlier_edition_is_refused_by_name(address):
     else:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute("CREATE TABLE ledger (id TEXT)")
-    with pytest.raises(PatternmillError, match="earlier edition"):
+    with pytest.raises(Refusal, match="earlier edition"):
         Database(address)
 
 

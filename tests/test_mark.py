@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.ledger.database import Database
 from patternmill.mark import check_marks, write_marks
 from tests.spine import play, step, taken
@@ -38,7 +38,7 @@ def test_another_ledger_is_refused_with_the_count(database, tmp_path):
     play(buy(database, "a", "b"))
     write_marks(tmp_path, database, "production")
     other = Database(str(tmp_path / "other.sqlite3"))
-    with pytest.raises(PatternmillError, match="knows of 2 changes") as refused:
+    with pytest.raises(Refusal, match="knows of 2 changes") as refused:
         check_marks([tmp_path], other, "production")
     assert "--confirm ledger" in refused.value.remedy
     play(other.close())
@@ -51,10 +51,10 @@ def test_a_restored_copy_is_noticed_even_if_it_has_gone_on(database, tmp_path):
     play(buy(database, "b"))
     write_marks(tmp_path, database, "production")
     restored = Database(str(tmp_path / "backup"))
-    with pytest.raises(PatternmillError, match="knows of 1 change"):
+    with pytest.raises(Refusal, match="knows of 1 change"):
         check_marks([tmp_path], restored, "production")
     play(buy(restored, "c", "d"))  # as many events, and other ones
-    with pytest.raises(PatternmillError):
+    with pytest.raises(Refusal):
         check_marks([tmp_path], restored, "production")
     play(restored.close())
 
@@ -68,5 +68,5 @@ def test_the_marks_of_environments_lie_side_by_side(database, tmp_path):
 
 def test_what_cannot_be_written_is_said_before_money(database, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(PatternmillError, match="cannot be written"):
+    with pytest.raises(Refusal, match="cannot be written"):
         write_marks(tmp_path / "file" / "out", database, "production")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.offer import Category, offer_lines, parse_list, read_offer, with_options, word
 
 LIST = {
@@ -98,7 +98,7 @@ def test_a_service_that_is_away_is_remembered_and_said():
     assert offer.answers == {}
     assert offer.notes == ("The list of categories is the last one read: the service is away.",
                            "The options of Cushion are the last ones read: the service is away.")  # fmt: skip
-    with pytest.raises(PatternmillError) as refused:
+    with pytest.raises(Refusal) as refused:
         asyncio.run(read_offer(ask, {"": LIST}.get, ["Cushion"]))
     assert refused.value.code == "offer_unreachable"
 

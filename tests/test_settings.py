@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.money import money, parse_amount
 from patternmill.settings import read_settings
 
@@ -43,13 +43,13 @@ def test_an_address_and_a_key_of_two_places_are_never_paired(monkeypatch, name):
 
 def test_what_a_folder_may_not_decide_is_refused_by_name():
     folder("PATTERNMILL_HOME=/tmp\n")
-    with pytest.raises(PatternmillError, match="PATTERNMILL_HOME"):
+    with pytest.raises(Refusal, match="PATTERNMILL_HOME"):
         read_settings()
 
 
 def test_a_wrong_setting_is_named(monkeypatch):
     monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "0")
-    with pytest.raises(PatternmillError, match="PATTERNMILL_MAX_IN_FLIGHT"):
+    with pytest.raises(Refusal, match="PATTERNMILL_MAX_IN_FLIGHT"):
         read_settings()
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import Overlap, Refusal
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
 from patternmill.plan import Action, next_action
@@ -76,7 +76,7 @@ def test_beyond_a_write_off_only_a_retry_goes(database, state):
     assert attempt.amount > 0
     assert next_action(attempt, 2) is Action.FAILED
     assert next_action(attempt, 2, retrying=True) is Action.MAKE
-    with pytest.raises(PatternmillError, match="nothing is to be decided"):
+    with pytest.raises(Refusal, match="nothing is to be decided"):
         decided(database, attempt, "write-off")
 
 
@@ -108,11 +108,11 @@ def test_a_job_that_failed_is_not_taken(database):
     with serving(double) as address:
         job = created(address, attempt.body)
         time.sleep(0.2)
-        with pytest.raises(PatternmillError, match="failed"):
+        with pytest.raises(Refusal, match="failed"):
             decided(database, attempt, "job", job, address)
     assert now(database).state is State.HELD
 
 
 def test_a_request_that_nobody_knows_is_no_decision(database):
-    with pytest.raises(PatternmillError, match="There is no request"):
+    with pytest.raises(Refusal, match="There is no request"):
         play(decide(database, settings(), "nothing", "resend", "", "x"))

@@ -16,7 +16,7 @@ import pytest
 
 from cli.serving import up
 from cli.studio import is_meant
-from patternmill.errors import PatternmillError
+from patternmill.errors import Refusal
 from patternmill.ledger.database import Database
 from patternmill.settings import read_settings
 
@@ -141,7 +141,7 @@ def test_the_embedded_studio_is_meant_where_no_service_was_ever_configured(
 
 def test_without_a_service_up_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATTERNMILL_ENVIRONMENT", "staging")
-    with pytest.raises(PatternmillError, match="PATTERNMILL_STUDIO_URL") as refusal:
+    with pytest.raises(Refusal, match="PATTERNMILL_STUDIO_URL") as refusal:
         up([], standalone_mode=False)
     assert refusal.value.exit_code == 2
     assert not (home / "prefect").exists()
