@@ -38,7 +38,7 @@ main()
 _SERVER = """
 import asyncio, sys
 from pathlib import Path
-from tasks.server import prefect_server
+from cli.server import prefect_server
 async def hold():
     async with prefect_server(Path(sys.argv[1]), print) as server:
         print(server.address, flush=True)

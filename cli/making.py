@@ -200,7 +200,9 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
             home, service_name = run.settings.folder, run.settings.service
     except Refusal as refusal:
         return end_of(refusal, **about)
-    if not plan.work:
+    is_to_be_made = bool(plan.work)
+    del run, checked, plan  # the run plans anew: two of a large sheet would take 150 MB more
+    if not is_to_be_made:
         return await carry_out(request)
     request = request.model_copy(update={"catalog": about["catalog"], "environment": service_name})
     return await _with_prefect(request, home)
@@ -228,12 +230,10 @@ async def _shown(request: Request, server: "Server") -> End:
     from flows import FLOWS
 
     flow: Any = FLOWS[request.verb]
-    parameters, started = flow.parameters.properties, time.time()
-    asked = request.model_dump(mode="json", exclude_none=True)
+    started = time.time()
+    asked = request.model_dump(mode="json", exclude_none=True, include=set(flow.parameters.properties))
     try:
-        state: Any = await flow(
-            **{name: asked[name] for name in asked if name in parameters}, return_state=True
-        )
+        state: Any = await flow(**asked, return_state=True)
         end = _end_of_state(state, await state.aresult(raise_on_failure=False))
         is_settled = await server.settled(state.state_details.flow_run_id)
     except Exception as lost:  # whatever the client raises: what the flow does ends in a state

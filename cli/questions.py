@@ -31,7 +31,7 @@ async def checked_with_questions(run: "Run") -> "Checked":
             checked, refused, proposals = None, error, getattr(error, "proposals", ())
         new = [one for one in proposals if one not in asked] if can_ask() and run.request.file else []
         asked.update(new)
-        if confirmed := [one for one in new if _is_meant(one)]:
+        if confirmed := list(filter(_is_meant, new)):
             _write(run, confirmed)
         elif refused is not None:
             raise refused

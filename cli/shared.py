@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from patternmill.errors import Refusal
@@ -60,7 +61,7 @@ def shared_process(folder: Path, launch: Callable[[int], Launch], port: int = 0)
     with _opened(folder / "users.lock") as users:
         with _opened(folder / "start.lock") as start, _opened(folder / "alive.lock") as alive:
             fcntl.flock(start, fcntl.LOCK_EX)
-            if not _waited(lambda: _locked(users, fcntl.LOCK_SH), 2 * _ENDING):
+            if not _waited(partial(_locked, users, fcntl.LOCK_SH), 2 * _ENDING):
                 raise TimeoutError(f"the earlier process of {folder} does not end")
             child = _start(folder, launch, port, alive) if _locked(alive, fcntl.LOCK_EX) else None
         shared = Shared(folder, int((folder / "port").read_text()))
@@ -110,7 +111,7 @@ def _start(folder: Path, launch: Callable[[int], Launch], port: int, alive: int)
 @contextlib.contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables of this process meanwhile."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = dict(zip(variables, map(os.environ.get, variables), strict=True))
     os.environ.update(variables)
     try:
         yield

@@ -23,8 +23,8 @@ def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[
     with shared_process(folder, partial(_launch, folder, pace), port) as shared:
         address = _address(shared)
         key = (folder / _KEY).read_text().strip()
-        settings = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO}
-        with environment({f"{PREFIX}{name}": text for name, text in settings.items()}):
+        names = f"{PREFIX}STUDIO_URL", f"{PREFIX}API_KEY", f"{PREFIX}ENVIRONMENT"
+        with environment(dict(zip(names, (address, key, STUDIO), strict=True))):
             yield address
 
 

@@ -49,8 +49,10 @@ def open_questions(run: Run, plan: Plan) -> Iterator[tuple[str, str, str]]:
         message = f"It would make {items}, more than {run.settings.confirm_above:,}."
         yield "unconfirmed", message, f"--max-items {plan.purchases}"
     replaced = len(changes.replaced)
-    is_within = RowLimit.parse(run.settings.change_at_most).allows(replaced, changes.total)
-    if replaced > request.change if request.change is not None else not is_within:
+    most = RowLimit.parse(run.settings.change_at_most) if replaced else None
+    if most and (
+        replaced > request.change if request.change is not None else not most.allows(replaced, changes.total)
+    ):
         message = f"It would replace the products of {replaced:,} of {changes.total:,} rows."
         yield "many_changes", message, f"--change {replaced}"
     elif changes.recategorized and request.change is None:
@@ -68,13 +70,12 @@ def question(run: Run, plan: Plan, needs: list[tuple[str, str, str]]) -> Questio
 def plan_lines(run: Run, plan: Plan) -> Iterator[str]:
     """Yield what a plan would do, why, and what that costs."""
     for stage in Stage:
-        counts = [
-            f"{number:,} {reason}"
-            for action, reason in _REASONS.items()
-            if (number := plan.count(action, stage))
-        ]
+        counts = ""
+        for action, reason in _REASONS.items():
+            if number := plan.counts[action, stage]:
+                counts += f", {number:,} {reason}"
         if counts:
-            yield f"{stage}s: {', '.join(counts)}"
+            yield f"{stage}s: {counts[2:]}"
     changes = plan.changes
     if changes.total:
         absent = "gone" if run.request.verb == "refresh" else "not in this sheet"

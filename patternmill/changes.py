@@ -1,6 +1,7 @@
 """What a sheet has otherwise than its catalog, and how much of it may change without a person. Pure functions."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,10 +26,8 @@ class RowLimit:
     @classmethod
     def parse(cls, text: str) -> "RowLimit":
         """Return a limit that the settings have found well formed."""
-        parts = [part.strip() for part in text.split(",")]
-        count = next((int(part) for part in parts if not part.endswith("%")), None)
-        share = next((int(part.rstrip("% ")) / 100 for part in parts if part.endswith("%")), None)
-        return cls(count, share)
+        count, share = re.search(r"(\d+)\s*(?![\d\s]*%)", text), re.search(r"(\d+)\s*%", text)
+        return cls(int(count[1]) if count else None, int(share[1]) / 100 if share else None)
 
     def allows(self, number: int, total: int) -> bool:
         """Return whether so many of all may change: a few always, and never all of them."""
@@ -82,6 +81,8 @@ def compare(
     sku of that likeness may be theirs. `retired_elsewhere`: skus of retired products by likeness, which no row names.
     """
     all_known = {row.key: row for row in known}
+    if not (all_known or retired_elsewhere):
+        return Changes(added=frozenset(wanted))
     living = {name: row for name, row in all_known.items() if row.retired is None}
     changed = [
         name for name, row in living.items()

@@ -4,12 +4,13 @@ import importlib.metadata
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill.files import point_at
 from patternmill.halt import Halt
-from patternmill.items import Stage
 from patternmill.ledger import catalogs, reports
 from patternmill.ledger.database import Database
 from patternmill.money import money
@@ -32,14 +33,15 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     """Write the catalog's files and the results, give the lease back, and return how the run ended."""
     assert run.lease and run.engine
     results = _results(run, checked)
-    counts: dict[str, int] = {}
-    for result in results.values():
-        counts[result.status] = counts.get(result.status, 0) + 1
+    statuses, counts = list(map(attrgetter("status"), results.values())), dict[str, int]()
+    for status in Status:
+        if number := statuses.count(status):
+            counts[status] = number
     outcome = _outcome(run.halt, counts, run.left)
     spent = reports.spent_by(run.database, run.lease.driver)
     summary = Summary(
         run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
-        counts={status: counts[status] for status in Status if status in counts}, folder=str(run.out),
+        counts=counts, folder=str(run.out),
         spent=money(spent.spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
     )  # fmt: skip
     problem = _write(run, checked, results, summary)
@@ -49,7 +51,7 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     message = "\n".join([*_told(run, summary), *([problem] if problem else _places(run))])
     await run.lease.give_back(outcome, message)
     mark(run)
-    return End(outcome, message, summary, tuple(_failures(checked, results)))
+    return End(outcome, message, summary, tuple(islice(_failures(checked, results), _MOST_FAILURES)))
 
 
 def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
@@ -88,6 +90,8 @@ def _causes(results: Any) -> list[Cause]:
     for result in results:
         if result.error:
             found.setdefault(result.error_code, []).append(result.error)
+    if not found:
+        return []
     ordered = sorted(found.items(), key=lambda cause: -len(cause[1]))
     return [Cause(code=code, rows=len(words), message=words[0]) for code, words in ordered[:8]]
 
@@ -115,10 +119,10 @@ def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summar
 
 def _told(run: Run, summary: Summary) -> Iterator[str]:
     """Yield what a person is told at the end of a run."""
-    counts = (f"{count:,} {status.replace('_', ' ')}" for status, count in summary.counts.items())
-    yield f"{summary.outcome}: {', '.join(counts)}"
+    counts = map("{:,} {}".format, summary.counts.values(), summary.counts)
+    yield f"{summary.outcome}: {', '.join(counts).replace('_', ' ')}"
     made = reports.made_by(run.database, summary.run)
-    if named := [counted(made[stage], stage) for stage in Stage if stage in made]:
+    if named := list(map(counted, made.values(), made)):
         cost = f" for {summary.spent} {summary.currency}".rstrip() if summary.spent != "0.00" else ""
         yield f"Made in this run: {' and '.join(named)}{cost}"
     for cause in summary.causes[:5]:
@@ -136,9 +140,9 @@ def _places(run: Run) -> Iterator[str]:
 
 def _failures(checked: "Checked", results: "Mapping[int, Result]") -> Iterator[Failure]:
     skus = skus_of(checked)
-    bad = [(number, result) for number, result in results.items() if result.status in _NEEDS_A_PERSON]
-    for number, result in bad[:_MOST_FAILURES]:
-        yield Failure(number, skus[number], result.status, result.error_code, result.error)
+    for number, result in results.items():
+        if result.status in _NEEDS_A_PERSON:
+            yield Failure(number, skus[number], result.status, result.error_code, result.error)
 
 
 def write_now(

@@ -65,18 +65,21 @@ class Engine:
         last = step.attempt
         try:
             if last and last.state is State.FAILED and last.job_id:
+                lives = self.purchases.has_living_driver(last)  # so that this is not the next run
+                if lives and not await self.admission.another_ends_well(last):
+                    return last
                 asked = await self._ask_once_more(last)
                 if asked is not last:
                     return asked
-            return await self._begin(step, parent_id)
+            return await self._begin(step, parent_id, last.request_id if last else "")
         finally:
             self.admission.begun(step.item.stage)
 
-    async def _begin(self, step: Step, parent_id: str | None) -> Attempt:
+    async def _begin(self, step: Step, parent_id: str | None, failed: str) -> Attempt:
         if self.halt.reason:
             raise self.halt.reason
         try:
-            attempt = await self.purchases.begin(step, parent_id)
+            attempt = await self.purchases.begin(step, parent_id, failed)
         except Refusal as refusal:
             self.halt.set(refusal)
             raise
@@ -95,7 +98,7 @@ class Engine:
         if attempt.code == "content_refused" or not await self.admission.another_ends_well(attempt):
             return attempt
         asked = await self._ask_once_more(attempt)
-        return asked if asked is not attempt else await self._begin(step, parent_id)
+        return asked if asked is not attempt else await self._begin(step, parent_id, attempt.request_id)
 
     async def _drive(self, attempt: Attempt) -> Attempt:
         """Return an open attempt once this run drives it, or it has ended, or the run is halted."""

@@ -68,7 +68,7 @@ class Group:
         async with asyncio.TaskGroup() as running:
             while (row := await self.coming.get()) is not None:
                 rows.append(running.create_task(row))
-        return [row.result() for row in rows]
+        return list(map(asyncio.Task.result, rows))
 
 
 class Maker:
@@ -111,18 +111,27 @@ class Fanout:
     ) -> None:
         self._plan, self._engine, self._maker, self._ended = plan, engine, maker, ended
         self._slots = asyncio.Semaphore(window)
-        self._shared: dict[str, asyncio.Task[Made]] = {}
+        #: What several rows are built on, once the first of them begins it: kept to the end, so no more than those.
+        self._shared: dict[str, asyncio.Task[Made] | None] = {}
 
     async def make(self, rows: Iterable[Row], others: Iterable[Attempt]) -> None:
         """Make the rows, and follow other jobs of the catalog. Ends early where the run is halted."""
         try:
             await self._engine.halt.until_over(asyncio.create_task(self._make_all(list(rows), list(others))))
         finally:
-            for shared in self._shared.values():
+            begun = list(filter(None, self._shared.values()))
+            for shared in begun:
                 shared.cancel()
-            await asyncio.gather(*self._shared.values(), return_exceptions=True)
+            await asyncio.gather(*begun, return_exceptions=True)
 
     async def _make_all(self, rows: list[Row], others: list[Attempt]) -> None:
+        seen = set[str]()
+        for row in rows:
+            for item in row.chain:
+                if item.id in seen:
+                    self._shared[item.id] = None
+                seen.add(item.id)
+        del seen
         as_groups = self._plan.work > MOST_TASK_RUNS
         size = max(LEAST_ROWS, -(-len(rows) // MOST_TASK_RUNS)) if as_groups else len(rows)
         async with asyncio.TaskGroup() as running:
@@ -174,21 +183,23 @@ class Fanout:
 
     async def _item(self, row: Row, item: Item, make: Any, below: Made) -> Made:
         """Return what became of an item; one that rows share is made by the first of them."""
-        if item is row.product:
-            return await self._make(row, item, make, below)
         if item.id not in self._shared:
-            self._shared[item.id] = asyncio.create_task(self._make(row, item, make, below))
-        return await asyncio.shield(self._shared[item.id])
+            return await self._make(row, item, make, below)
+        if (shared := self._shared[item.id]) is None:
+            shared = self._shared[item.id] = asyncio.create_task(self._make(row, item, make, below))
+        return await asyncio.shield(shared)
 
     async def _make(self, row: Row, item: Item, make: Any, below: Made) -> Made:
         step, admission = self._plan.steps[item.id], self._engine.admission
         if step.action in (Action.EXISTS, Action.HELD, Action.FAILED) or self._engine.halt:
             return step.attempt, None
         if step.action in BOUGHT:
-            ahead = (one.stage for one in row.chain if self._plan.steps[one.id].action in BOUGHT)
-            if not all(map(admission.may_begin, ahead)) or not await admission.admit(item.stage):
+            may_begin = True
+            for one in row.chain:
+                may_begin &= self._plan.steps[one.id].action not in BOUGHT or admission.may_begin(one.stage)
+            if not may_begin or not await admission.admit(item.stage):
                 return step.attempt if item is row.product else None, None
-            await self._engine.client.pace.create(item.stage)
+            await self._engine.client.pace.creates[item.stage].turn()
         work = Work(self._engine, step, below[0].result_id if below[0] else None, below[1])
         shown: object = None
         with contextlib.suppress(Exception):  # it has halted the run

@@ -6,25 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 from patternmill.errors import Halted, LeaseLost, Refusal
-from patternmill.states import Attempt, Outcome
+from patternmill.states import Attempt, Outcome, State
 from patternmill.trust import REMEDY, Standing
 
 #: How long what is in flight is followed after a person's stop, in seconds; after others, to its end.
 DRAIN = 20.0
-
-
-class News:
-    """Wakes everybody who waits, to look again."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def spread(self) -> None:
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self) -> None:
-        await self._event.wait()
 
 
 class Halt:
@@ -34,7 +20,8 @@ class Halt:
         self.reason: Refusal | None = None
         #: Why nothing more of a stage is begun, while all else goes on.
         self.stages: dict[str, Halted] = {}
-        self.news = News()
+        #: Set, and replaced by another, whenever those who wait are to look again.
+        self.news = asyncio.Event()
         self._until: float | None = None
 
     def __bool__(self) -> bool:
@@ -51,7 +38,12 @@ class Halt:
             self.reason = reason
             patience = {2: DRAIN, 3: 0.0}.get(_weight(reason))
             self._until = None if patience is None else time.monotonic() + patience
-            self.news.spread()
+            self.wake()
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        self.news.set()
+        self.news = asyncio.Event()
 
     def stop(self) -> None:
         """Halt as a person asks for."""
@@ -94,7 +86,7 @@ class Admission:
         self._in_flight: Counter[str] = Counter()
         #: Items that were let in, and whose intent is not on record yet.
         self._coming: Counter[str] = Counter()
-        #: The good ends of each stage so far, and how many there were as an attempt came to its state.
+        #: The good ends of each stage so far, and how many there were as an attempt failed.
         self._good: Counter[str] = Counter()
         self._good_before: dict[str, int] = {}
         self._waiting: Counter[str] = Counter()
@@ -130,7 +122,8 @@ class Admission:
 
     def note(self, attempt: Attempt) -> str:
         """Take note of what became of an attempt; return why nothing more of its stage is begun, if that is new."""
-        self._good_before[attempt.request_id] = self._good[attempt.stage]
+        if attempt.state is State.FAILED:
+            self._good_before[attempt.request_id] = self._good[attempt.stage]
         if attempt.result_id:
             self._good[attempt.stage] += 1
         self._wake()
@@ -139,8 +132,8 @@ class Admission:
 
     def halt_stage(self, attempt: Attempt, problem: str, last: str) -> None:
         """Begin nothing more of a stage."""
-        text = f"Of {attempt.stage}s, {problem}; the last: {last.removesuffix('.')}."
-        self._halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, REMEDY)
+        text, words = f"Of {attempt.stage}s, {problem}.", f"The last: {last.removesuffix('.')}."
+        self._halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
         self._wake()
 
     async def another_ends_well(self, failed: Attempt) -> bool:
@@ -167,4 +160,4 @@ class Admission:
 
     def _wake(self) -> None:
         if self._watchers:
-            self._halt.news.spread()
+            self._halt.wake()

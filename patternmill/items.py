@@ -92,7 +92,7 @@ class Choice:
 
 def choice_of(category_id: str, selections: Mapping[str, str]) -> Choice:
     """Return a choice. Other spellings of the same one make the same product."""
-    chosen = sorted((key(name), key(value)) for name, value in selections.items())
+    chosen = sorted(zip(map(key, selections), map(key, selections.values()), strict=True))
     return Choice(category_id, tuple(chosen), {"categoryId": category_id, "selections": dict(selections)})
 
 

@@ -1,6 +1,7 @@
 """What a run would do: for each item the next action, and for each row its turn. Pure functions."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -66,27 +67,35 @@ class Plan:
     prices: Mapping[Stage, int] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
 
-    def count(self, action: Action, stage: Stage | None = None) -> int:
-        return sum(step.action is action and stage in (None, step.item.stage) for step in self.steps.values())
+    @cached_property
+    def counts(self) -> Counter[tuple[Action, Stage | None]]:
+        """Return how many items there are by what is done about them and by stage; None: of all stages."""
+        counts = Counter[tuple[Action, Stage | None]]()
+        for step in self.steps.values():
+            counts[step.action, step.item.stage] += 1
+            counts[step.action, None] += 1
+        return counts
 
     def is_bought(self, item: Item) -> bool:
         return self.steps[item.id].action in BOUGHT
 
-    @cached_property
+    @property
     def purchases(self) -> int:
         """Return how many items are bought that were never asked for, or are asked for again."""
-        return self.count(Action.MAKE) + self.count(Action.RESEND)
+        return self.counts[Action.MAKE, None] + self.counts[Action.RESEND, None]
 
-    @cached_property
+    @property
     def work(self) -> int:
         """Return how many items the service is asked about at all."""
-        return self.purchases + self.count(Action.FOLLOW)
+        return self.purchases + self.counts[Action.FOLLOW, None]
 
-    @cached_property
+    @property
     def cost(self) -> int:
         """Return what the plan costs at its prices, in ten-thousandths."""
-        bought = (step for step in self.steps.values() if step.action in BOUGHT)
-        return sum(self.prices.get(step.item.stage, 0) for step in bought)
+        total = 0
+        for (action, stage), number in self.counts.items():
+            total += number * self.prices.get(stage, 0) if stage and action in BOUGHT else 0
+        return total
 
     @property
     def digest(self) -> str:
@@ -121,7 +130,8 @@ def make_plan(
                 blocked = action in BOUGHT and below in (Action.FAILED, Action.HELD)
                 steps[item.id] = Step(item, below if blocked else action, most, attempt, retrying)
             below = steps[item.id].action
-    return Plan(tuple(sorted(rows, key=lambda row: _turn(row, steps))), steps, prices)
+    in_turn = tuple(sorted(rows, key=lambda row: _turn(row, steps))) if last else rows
+    return Plan(in_turn, steps, prices)
 
 
 def _turn(row: Row, steps: Mapping[str, Step]) -> tuple[bool, bool]:
@@ -134,6 +144,9 @@ def _turn(row: Row, steps: Mapping[str, Step]) -> tuple[bool, bool]:
 
 def affordable(plan: Plan, items: int | None, money: int | None) -> Iterator[Row]:
     """Yield the rows of a plan until the next would pass a limit, so that no pattern is bought without its product."""
+    if items is None and money is None:
+        yield from plan.rows
+        return
     bought, spent, seen = 0, 0, set[str]()
     for row in plan.rows:
         new = [item for item in row.chain if item.id not in seen and plan.steps[item.id].action in BOUGHT]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from patternmill import items
@@ -23,8 +24,11 @@ def plan_run(run: Run, checked: "Checked") -> Plan:
     """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
     settings, request = run.settings, run.request
     rows = list(_rows(settings.service, checked.rows))
-    prices = {stage: settings.price(stage) for stage in Stage}
-    last = last_attempts(run.database, settings.service, {item.id for row in rows for item in row.chain})
+    wanted = set[str]()
+    for row in rows:
+        wanted.update(map(attrgetter("id"), row.chain))
+    prices = dict(zip(Stage, map(settings.price, Stage), strict=True))
+    last = last_attempts(run.database, settings.service, wanted)
     plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
     return (
         plan
@@ -61,8 +65,8 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
 def _rows(environment: str, cells: Any) -> Iterator[Row]:
     patterns: dict[str, items.Item] = {}
     choices: dict[tuple[str, str], items.Choice] = {}
-    columns = (cells[name] for name in ("sku", "prompt", "category_id", "selections"))
-    for number, sku, prompt, category, selections in zip(cells.index, *columns, strict=True):
+    wanted = cells[["sku", "prompt", "category_id", "selections"]]
+    for number, sku, prompt, category, selections in wanted.itertuples(name=None):
         if prompt not in patterns:
             patterns[prompt] = items.pattern_item(environment, prompt)
         if (category, selections) not in choices:
@@ -73,11 +77,11 @@ def _rows(environment: str, cells: Any) -> Iterator[Row]:
 def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
     """Return what the sheet has otherwise than its catalog."""
     environment, database = run.settings.service, run.database
-    refused = {sku_key(sku) for sku in checked.problems["sku"] if sku}
-    unsold = {items.likeness_of(row.product) for row in _rows(environment, checked.unsold)}
+    refused = set(map(sku_key, filter(None, checked.problems["sku"])))
+    unsold = set(map(items.likeness_of, map(attrgetter("product"), _rows(environment, checked.unsold))))
     return compare(
         catalogs.known_rows(database, environment, run.catalog),
-        {sku_key(row.sku): row for row in plan.rows},
+        dict(zip(map(sku_key, map(attrgetter("sku"), plan.rows)), plan.rows, strict=True)),
         refused,
         unsold,
         catalogs.retired_skus(database, environment, run.catalog),

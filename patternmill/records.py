@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from patternmill.changes import NO_SKU
@@ -38,9 +39,10 @@ def records(
     from patternmill.tables.kept import kept_cells
 
     fit = checked.rows[["prompt", "category_id", "category", "selections"]]
-    contents = {number: cells for number, *cells in fit.itertuples()}
-    wanted, refusals = {row.number: row for row in plan.rows}, refusals_of(checked)
-    after = max((row.position for row in stored.values()), default=-1) + 1
+    contents = dict(zip(fit.index.tolist(), fit.itertuples(index=False, name=None), strict=True))
+    wanted = dict(zip(map(attrgetter("number"), plan.rows), plan.rows, strict=True))
+    refusals = refusals_of(checked) if len(checked.problems) else {}
+    after = max(map(attrgetter("position"), stored.values()), default=-1) + 1
     skus = skus_of(checked)
     keys = {number: sku_key(skus[number]) for number in contents}
     taken, made = set(keys.values()), list[dict[str, Any]]()

@@ -30,11 +30,6 @@ class Agreement(BaseModel):
     retire: Count | None = None
     rename: Count | None = None
 
-    @property
-    def most_spent(self) -> int | None:
-        """Return the budget in ten-thousandths of its unit."""
-        return None if self.budget is None else int(parse_amount(self.budget))
-
 
 class Request(Agreement):
     """What a person, a schedule or a program asks for. The parameters of flows are these fields."""

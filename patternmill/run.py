@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment
 from patternmill.mark import write_marks
+from patternmill.money import parse_amount
 from patternmill.offer import read_offer
 from patternmill.plan import Plan, affordable
 from patternmill.records import records
@@ -129,10 +131,9 @@ async def check_sheet(run: Run) -> "Checked":
     columns = read_columns(sheet.header, sheet.name, mapping)
     run.is_part = columns.run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
-    words = {
-        mapping.words.get(key(word), word.strip())
-        for word in sheet.rows[columns.used["category"]].dropna().unique()
-    }
+    words = set[str]()
+    for word in sheet.rows[columns.used["category"]].dropna().unique():
+        words.add(mapping.words.get(key(word), word.strip()))
     database, environment = run.database, run.settings.service
     offer = await read_offer(
         run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
@@ -205,20 +206,21 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     if request.verb != "retry":
         stored = catalogs.stored_rows(run.database, environment, run.catalog)
         rows = records(checked, plan, stored, lease.driver, run.is_part)
-        run.keys = [record["key"] for record in rows]
+        run.keys = list(map(itemgetter("key"), rows))
         if not run.is_part:
             replaced = [name for name in stored.keys() - set(run.keys) if name.startswith(NO_SKU)]
-    differing = [record for record in rows if record.pop("differs")]
+    differing = list(filter(itemgetter("differs"), rows))
     gone = plan.changes.gone if request.verb == "refresh" else frozenset()
 
     def write(connection: Connection) -> None:
         catalogs.remember_offers(connection, environment, run.answers)
-        catalogs.drop_rows(connection, environment, run.catalog, gone, replaced)
+        if gone or replaced:
+            catalogs.drop_rows(connection, environment, run.catalog, gone, replaced)
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
 
     about = {
         "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
-        "budget": request.most_spent, "currency": settings.currency, "delimiter": checked.sheet.delimiter,
+        "budget": parse_amount(request.budget), "currency": settings.currency, "delimiter": checked.sheet.delimiter,
         "header": header_of(checked), "folder": str(run.shelf),
     }  # fmt: skip
     await lease.take(about, write)
@@ -229,10 +231,9 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
             partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
         )
     purchases = Purchases(lease, settings)
-    run.client.confirm, run.client.halted = lease.confirm, lambda: bool(run.halt)
-    run.client.polling = {
-        stage: Polling(purchases.last_durations(stage)) for stage in (Stage.PATTERN, Stage.PRODUCT)
-    }
+    run.client.confirm, run.client.halted = lease.confirm, run.halt.__bool__
+    for stage in (Stage.PATTERN, Stage.PRODUCT):
+        run.client.polling[stage] = Polling(purchases.last_durations(stage))
     limit = settings.in_doubt_limit.total_seconds()
     run.engine = Engine(purchases, run.client, run.halt, Admission(run.halt, purchases.standings), limit)
 
@@ -240,14 +241,14 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
 async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
     """Make the rows and follow what is under way. Returns when all have ended, or the run was halted."""
     assert run.engine and run.lease
-    purchases, day_left = run.engine.purchases, run.engine.purchases.left_today()
+    purchases = run.engine.purchases
+    most, left = parse_amount(run.request.budget), purchases.left_today()
+    most = most if left is None else left if most is None else min(most, left)
     others = purchases.jobs_left(plan.steps)
-    rows = list(affordable(plan, run.request.max_items, _least(run.request.most_spent, day_left)))
+    rows = list(affordable(plan, run.request.max_items, most))
     run.work = plan.work
     if plan.work or others:
-        await purchases.stand(
-            {step.item.stage for step in plan.steps.values()} | {one.stage for one in others}
-        )
+        await purchases.stand({*map(itemgetter(1), plan.counts), *map(attrgetter("stage"), others)} - {None})
         fanout = Fanout(
             plan, run.engine, maker, run.settings.max_in_flight, lambda: setattr(run, "made", run.made + 1)
         )
@@ -267,7 +268,3 @@ def mark(run: Run) -> None:
     """Say beside the results how far their ledger is. Raises Refusal."""
     for folder in run.shelves:
         write_marks(folder, run.database, run.settings.service)
-
-
-def _least(*amounts: int | None) -> int | None:
-    return min((amount for amount in amounts if amount is not None), default=None)

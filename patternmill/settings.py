@@ -73,8 +73,9 @@ class Settings(BaseSettings):
         """Read the environment first, then what a folder's `.env` is trusted with."""
         folder = _of_folder(Path(".env"))
         trusted = _FROM_FOLDER - (_PAIR if _PAIR & set(env_settings()) else set())
-        part = {name: text for name, text in folder.items() if name in trusted}
-        return init_settings, env_settings, InitSettingsSource(settings_cls, part)
+        for name in folder.keys() - trusted:
+            del folder[name]
+        return init_settings, env_settings, InitSettingsSource(settings_cls, folder)
 
     @cached_property
     def service(self) -> str:

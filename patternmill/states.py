@@ -25,7 +25,7 @@ ENTERED_FROM: Mapping[State, frozenset[State]] = {
     State.FAILED: frozenset({State.ACCEPTED}),
     State.REJECTED: frozenset({State.INTENDED}),
     State.HELD: frozenset({State.INTENDED, State.ACCEPTED, State.FAILED}),
-    State.WRITTEN_OFF: frozenset({State.INTENDED, State.HELD}),
+    State.WRITTEN_OFF: frozenset({State.INTENDED, State.ACCEPTED, State.HELD}),
 }
 OPEN = frozenset({State.INTENDED, State.ACCEPTED})
 

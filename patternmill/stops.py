@@ -29,9 +29,8 @@ class Stops:
         stop: Callable[[], Any] = lambda: loop.call_soon_threadsafe(halt.stop)  # noqa: E731
         self._halts.append(stop)
         if len(self._halts) == 1 and threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
-            }
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._stop)
         try:
             yield
         finally:

@@ -32,7 +32,7 @@ def normal(text: str) -> str:
     plain = (
         unicodedata.normalize("NFC", text.translate(_TYPOGRAPHIC)).replace("\r\n", "\n").replace("\r", "\n")
     )
-    return "\n".join(" ".join(line.split()) for line in UNSAFE.sub("", plain).split("\n")).strip()
+    return "\n".join(map(" ".join, map(str.split, UNSAFE.sub("", plain).split("\n")))).strip()
 
 
 def nearest(text: str, offered: Iterable[str]) -> str | None:

@@ -38,7 +38,10 @@ def standing(tail: Sequence[Event], is_open: bool, accepted_here: bool) -> Stand
     ended without a usable result. An item counts once. `accepted_here`: the running run has had a request accepted, so
     that refusals that name their row are about the row.
     """
-    begun = {event.item_id for event in tail if event.state == "intended"}
+    begun = set[str]()
+    for event in tail:
+        if event.state == "intended":
+            begun.add(event.item_id)
     bad: dict[str, str] = {}
     ended, refused = set[str](), dict[str, str]()
     for event in tail:

@@ -228,3 +228,40 @@ def test_an_item_whose_driver_gave_up_is_taken_over(tmp_path):
     other, sent = play(case())
     assert other.state is State.SUCCEEDED
     assert sent == []
+
+
+def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
+    """The second run planned before the first had begun: it must not take the failure on trust, nor buy at once."""
+
+    async def case():
+        address = str(tmp_path / "ledger.sqlite3")
+        first, second = Database(address), Database(address)
+        lease, purchases = await taken(first)
+        plan = plan_of("herons")
+        item = plan.steps[plan.rows[0].chain[0].id]
+        failed = await purchases.end(
+            await purchases.accept(await purchases.begin(item, None), "job"), State.FAILED, code="job_failed"
+        )
+        _, of_second = await taken(second, "summer")
+        assert await of_second.begin(item, None) == failed
+        again = await of_second.begin(item, None, failed.request_id)
+        await first.close()
+        await second.close()
+        return again
+
+    assert play(case()).number == 2
+
+
+def test_what_a_living_run_gave_up_can_be_taken_over_at_once(tmp_path):
+    async def case():
+        database = Database(str(tmp_path / "ledger.sqlite3"))
+        lease, purchases = await taken(database)
+        attempt = await purchases.begin(plan_of("herons").steps[plan_of("herons").rows[0].chain[0].id], None)
+        await purchases.give_up(attempt, "silence")
+        given_up = purchases.look(attempt)
+        _, of_second = await taken(database, "summer")
+        alive = of_second.has_living_driver(given_up)
+        await database.close()
+        return alive
+
+    assert play(case()) is False

@@ -76,7 +76,7 @@ def test_a_resend_goes_before_what_is_new_and_operations_do_not_wait_for_each_ot
         pace, order = Pace(), []
 
         async def turn(name, stage, rank=1):
-            await (pace.create(stage) if rank else pace.creates[stage].turn(0))
+            await pace.creates[stage].turn(rank)
             order.append(name)
 
         pace.creates[Stage.PATTERN].hold(1.0)

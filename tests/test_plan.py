@@ -59,7 +59,7 @@ def planned(rows, *attempts, retrying=False):
 
 def test_rows_of_one_prompt_share_its_pattern():
     plan = planned([row(2, sku="A-1"), row(3, sku="A-2"), row(4, "waves", "A-3")])
-    assert (plan.count(Action.MAKE, Stage.PATTERN), plan.count(Action.MAKE, Stage.PRODUCT)) == (2, 3)
+    assert (plan.counts[Action.MAKE, Stage.PATTERN], plan.counts[Action.MAKE, Stage.PRODUCT]) == (2, 3)
     assert (plan.purchases, plan.cost) == (5, 110)
 
 

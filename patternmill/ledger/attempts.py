@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +11,7 @@ from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.states import ENTERED_FROM, Attempt, State
 
-COLUMNS = ", ".join(field.name for field in fields(Attempt))
+COLUMNS = ", ".join(Attempt.__slots__)
 _LAST_OF = f"SELECT {COLUMNS} FROM attempts WHERE item_id IN (:names...) ORDER BY number"
 
 
@@ -42,8 +41,8 @@ def change_attempt(
 @cache
 def _change_to(state: State, names: tuple[str, ...]) -> str:
     """Return the statement that changes an attempt from a state from which this one may be entered."""
-    learned = "".join(f", {name} = :{name}" for name in names)
-    before = ", ".join(f"'{one}'" for one in sorted(ENTERED_FROM[state]))
+    learned = "".join(map(", {0} = :{0}".format, names))
+    before = ", ".join(map("'{}'".format, sorted(ENTERED_FROM[state])))
     return f"""
     UPDATE attempts SET state = :new_state{learned} WHERE request_id = :request_id AND state IN ({before})
     RETURNING {COLUMNS}
@@ -84,25 +83,28 @@ def last_attempts(database: Database, environment: str, item_ids: Collection[str
 
 def other_of(database: Database, attempt: Attempt) -> Callable[[str, Any], bool]:
     """Return what tells whether another item of ours has a value in a field of an answer."""
+    return partial(_is_other, database, attempt)
+
+
+def _is_other(database: Database, attempt: Attempt, field: str, value: Any) -> bool:
+    where, given = _HAS[field], {"value": value}
+    if field == "prompt":
+        given = {"value": pattern_item(attempt.environment, value).id}
+    if field == "selection":
+        given = {"value": f"%{json.dumps({value[0]: value[1]}, ensure_ascii=False)[1:-1]}%"}
+    query = (
+        f"SELECT 1 FROM attempts WHERE environment = :environment AND item_id <> :item_id AND {where} LIMIT 1"
+    )
     mine = {"environment": attempt.environment, "item_id": attempt.item_id}
-
-    def is_other(field: str, value: Any) -> bool:
-        where, given = _HAS[field], {"value": value}
-        if field == "prompt":
-            given = {"value": pattern_item(attempt.environment, value).id}
-        if field == "selection":
-            given = {"value": f"%{json.dumps({value[0]: value[1]}, ensure_ascii=False)[1:-1]}%"}
-        query = f"SELECT 1 FROM attempts WHERE environment = :environment AND item_id <> :item_id AND {where} LIMIT 1"
-        return bool(database.read(query, **mine, **given))
-
-    return is_other
+    return bool(database.read(query, **mine, **given))
 
 
 _HAS = {
     "requestId": "request_id = :value",
     "jobId": "job_id = :value",
-    "patternId": "stage <> 'product' AND result_id = :value",
-    "result": "result_id = :value",
+    # With the stages named, the index finds it: else each look would read every attempt.
+    "patternId": "stage IN ('reference', 'pattern', 'refinement', 'checkout') AND result_id = :value",
+    "result": "stage IN ('reference', 'pattern', 'refinement', 'product', 'checkout') AND result_id = :value",
     "prompt": "item_id = :value",
     "selection": "body LIKE :value",
 }

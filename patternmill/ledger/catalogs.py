@@ -35,9 +35,9 @@ _COLUMNS = (
 #: Gives a row what the sheet says now. What it wanted before, if that was made, is what it has until then.
 _WRITE = f"""
 INSERT INTO catalog_rows (environment, catalog, {", ".join(_COLUMNS)}, has)
-VALUES (:environment, :catalog, {", ".join(f":{name}" for name in _COLUMNS)}, '')
+VALUES (:environment, :catalog, :{", :".join(_COLUMNS)}, '')
 ON CONFLICT (environment, catalog, key) DO UPDATE SET
-    {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "key")}, retired = NULL,
+    {", ".join(map("{0} = excluded.{0}".format, _COLUMNS[1:]))}, retired = NULL,
     has = CASE
         WHEN EXISTS (SELECT 1 FROM attempts WHERE item_id = catalog_rows.wants AND state = 'succeeded')
         THEN catalog_rows.wants ELSE catalog_rows.has
@@ -54,13 +54,12 @@ _RECALL = "SELECT answer FROM offers WHERE environment = :environment AND catego
 
 def known_rows(database: Database, environment: str, catalog: str) -> list[Known]:
     """Return the rows of a catalog as a plan compares them with a sheet."""
-    return [Known(*row) for row in database.read(_KNOWN, environment=environment, catalog=catalog)]
+    return list(map(Known._make, database.read(_KNOWN, environment=environment, catalog=catalog)))
 
 
 def retired_skus(database: Database, environment: str, catalog: str) -> dict[str, str]:
     """Return a sku by each likeness that only retired rows of other catalogs have."""
-    found = database.read(_RETIRED, environment=environment, catalog=catalog)
-    return {row.likeness: row.sku for row in found}
+    return dict(database.read(_RETIRED, environment=environment, catalog=catalog))
 
 
 def stored_rows(database: Database, environment: str, catalog: str) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def write_rows(
 ) -> None:
     """Write rows that differ from what is stored."""
     place = {"environment": environment, "catalog": catalog, "since": time.time()}
-    connection.execute_many(_WRITE, [{**place, **row} for row in rows])
+    connection.execute_many(_WRITE, list(map(place.__or__, map(dict, rows))))
 
 
 def drop_rows(
@@ -104,11 +103,9 @@ def drop_rows(
 
 def remember_offers(connection: Connection, environment: str, answers: Mapping[str, Any]) -> None:
     """Keep answers about the offer by category ID; the ID is empty for the list of categories."""
-    at = time.time()
-    connection.execute_many(_REMEMBER, [
-        {"environment": environment, "category_id": name, "answer": json.dumps(answer), "at": at}
-        for name, answer in answers.items()
-    ])  # fmt: skip
+    place = {"environment": environment, "at": time.time()}
+    for name, answer in answers.items():
+        connection.execute(_REMEMBER, **place, category_id=name, answer=json.dumps(answer))
 
 
 def recall_offer(database: Database, environment: str, category_id: str) -> Any:

@@ -71,8 +71,8 @@ class Connection:
             (cursor.executemany if many else cursor.execute)(self._text(sql), values)
             if cursor.description is None:
                 return [], cursor.rowcount
-            shape = _shape(tuple(column[0] for column in cursor.description))
-            return [shape._make(row) for row in cursor.fetchall()], cursor.rowcount
+            shape = _shape(next(zip(*cursor.description, strict=True)))
+            return list(map(shape._make, cursor.fetchall())), cursor.rowcount
         except self.api.IntegrityError:
             raise  # the ledger is well: a rule of its tables was broken
         except self.api.Error as error:

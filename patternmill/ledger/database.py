@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -50,7 +51,7 @@ class Database:
 
     def _identify(self) -> None:
         """Learn which ledger this is, and make its tables where there are none."""
-        with suppress(LedgerFault):  # without tables; with them no lock is taken
+        if self._reader.has_table("facts"):  # then no lock is taken, which others may hold
             self.identity, version = self._reader.row(_KNOWN)
         if not self.identity:
             self.identity, version = self.change(_make, alone=True)
@@ -89,7 +90,7 @@ class Database:
         while self._waiting:
             await asyncio.sleep(_GATHERING)
             batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-            changes = [change for change, _ in batch]
+            changes = list(map(itemgetter(0), batch))
             results = await asyncio.to_thread(self._write_together, changes)
             for pause in _AWAY:  # the database is away: each change is written so that it may be made twice
                 if not (isinstance(results[0], LedgerFault) and results[0].passing):
@@ -156,9 +157,8 @@ def _make(connection: Connection) -> Any:
     script = script.replace("{serial}", connection.serial).replace("{create_view}", connection.create_view)
     for statement in filter(str.strip, script.split(";")):
         connection.execute(statement)
-    fact = "INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING"
-    connection.execute(fact, name="identity", value=str(uuid4()))
-    connection.execute(fact, name="schema", value=VERSION)
+    facts = "INSERT INTO facts (name, value) VALUES ('identity', :mine), ('schema', :version) ON CONFLICT DO NOTHING"
+    connection.execute(facts, mine=str(uuid4()), version=VERSION)
     return connection.row(_KNOWN)
 
 

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from patternmill.errors import Halted, Refusal
@@ -50,6 +52,8 @@ _TAKE_OVER = f"""
 UPDATE attempts SET driver = :mine
 WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {COLUMNS}
 """
+#: Nobody drives it any more, though the run that did goes on.
+_LET_GO = "UPDATE attempts SET driver = '' WHERE request_id = :request_id AND driver = :mine"
 _DURATIONS = """
 SELECT ended_at - accepted_at AS seconds FROM attempts
 WHERE environment = :environment AND stage = :stage AND state = 'succeeded' ORDER BY ended_at DESC LIMIT :most
@@ -59,10 +63,12 @@ SELECT 1 FROM events
 WHERE request_id IN (SELECT request_id FROM attempts WHERE item_id = :item_id)
     AND state = :state AND code = :code AND message = :message AND run_id <> :run_id
 """
-_LAST_SEQ = "SELECT MAX(seq) AS seq FROM events WHERE environment = :environment AND stage = :stage AND state = :state"
+_LAST_SEQ = "SELECT MAX(seq) FROM events WHERE environment = :environment AND stage = :stage AND state = "
+_SINCE = f"SELECT COALESCE(({_LAST_SEQ} 'halt'), 0) AS halt, COALESCE(({_LAST_SEQ} 'succeeded'), 0) AS good"
+#: By `seq` alone, whose index is the right one: by stage, each look would sort all that ever happened.
 _TAIL = """
 SELECT item_id, state, code, counts FROM events
-WHERE environment = :environment AND stage = :stage AND seq > :after ORDER BY seq LIMIT 2000
+WHERE environment || '' = :environment AND stage || '' = :stage AND seq > :after ORDER BY seq LIMIT 2000
 """
 _ACCEPTED_HERE = """
 SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND state = 'accepted' AND run_id = :run_id
@@ -91,19 +97,20 @@ class Purchases:
 
         await self._database.write(change)
 
-    async def begin(self, step: Step, parent_id: str | None) -> Attempt:
+    async def begin(self, step: Step, parent_id: str | None, failed: str = "") -> Attempt:
         """Return the item's attempt to go on with, a new one with its price reserved where there is none.
 
+        `failed`: the request that the service has just said again to have failed; another one that failed is returned.
         Raises Halted where a brake is set, or a limit would be passed.
         """
-        return await self._database.write(lambda connection: self._begin(connection, step, parent_id))
+        return await self._database.write(partial(self._begin, step=step, parent_id=parent_id, failed=failed))
 
-    def _begin(self, connection: Connection, step: Step, parent_id: str | None) -> Attempt:
+    def _begin(self, connection: Connection, step: Step, parent_id: str | None, failed: str) -> Attempt:
         item = step.item
         found = connection.row(_LAST, item_id=item.id)
         last = attempt_of(found) if found else None
         action = next_action(last, step.most, step.retrying)
-        if last and action not in BOUGHT:
+        if last and (action not in BOUGHT or (last.state is State.FAILED and last.request_id != failed)):
             return last
         if self._lease.brake:
             raise self._lease.brake
@@ -126,16 +133,14 @@ class Purchases:
         return again
 
     def _insert(self, connection: Connection, item: Item, number: int, asked: dict[str, Any]) -> Attempt:
-        new = Attempt(
-            item.request_id(number),
-            item.id,
-            number,
-            item.stage,
-            self._environment,
-            state=State.INTENDED,
-            **asked,
-        )
-        connection.insert("attempts", **{name: getattr(new, name) for name in Attempt.__slots__})
+        values: dict[str, Any] = {
+            "request_id": item.request_id(number),
+            "item_id": item.id,
+            "number": number,
+            "stage": item.stage,
+        }
+        new = Attempt(**values, environment=self._environment, state=State.INTENDED, **asked)
+        connection.insert("attempts", **values, environment=self._environment, state=new.state, **asked)
         record_event(connection, new, self.driver, new.intended_at)
         return new
 
@@ -200,9 +205,10 @@ class Purchases:
             connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
             day = _day(attempt.intended_at)
             connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
-        is_probed = self.standings.get(attempt.stage, Standing()).room is not None
-        if state in _BAD or (state is State.SUCCEEDED and is_probed):
+        if state in _BAD:
             self._stand(connection, attempt.stage)
+        elif state is State.SUCCEEDED:
+            self.standings[attempt.stage] = Standing()  # nothing bad since
         return changed
 
     def _late(self, connection: Connection, attempt: Attempt, state: State, learned: Learned) -> Attempt:
@@ -229,6 +235,7 @@ class Purchases:
             values = {"item_id": attempt.item_id, "state": "given_up", "run_id": self.driver}
             counts = connection.row(_AS_BEFORE, **values, code="", message=message) is None
             self._note(connection, attempt, "given_up", message, counts=counts)
+            connection.execute(_LET_GO, request_id=attempt.request_id, mine=self.driver)
             self._stand(connection, attempt.stage)
 
         await self._database.write(change)
@@ -246,11 +253,11 @@ class Purchases:
 
     def _stand(self, connection: Connection, stage: str) -> None:
         place = {"environment": self._environment, "stage": stage}
-        halt = connection.row(_LAST_SEQ, **place, state="halt").seq or 0
-        good = connection.row(_LAST_SEQ, **place, state="succeeded").seq or 0
-        tail = connection.rows(_TAIL, **place, after=max(halt, good))
-        here = connection.row(_ACCEPTED_HERE, **place, run_id=self.driver, after=self._first_event)
-        self.standings[stage] = standing([Event(*event) for event in tail], good > halt, here is not None)
+        halt, good = connection.row(_SINCE, **place)
+        tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
+        here = {"run_id": self.driver, "after": self._first_event}
+        is_accepted = bool(tail) and connection.row(_ACCEPTED_HERE, **place, **here) is not None
+        self.standings[stage] = standing(tail, good > halt, is_accepted)
 
     async def take_over(self, attempt: Attempt) -> Attempt:
         """Drive an open attempt from now on, unless somebody else does by now; return it as it is on record."""
@@ -268,11 +275,8 @@ class Purchases:
         return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
 
     def has_living_driver(self, attempt: Attempt) -> bool:
-        return (
-            attempt.state in OPEN
-            and attempt.driver != self.driver
-            and not self._lease.is_silent(attempt.driver)
-        )
+        """Return whether another run that lives drives an attempt, or drove it to its end."""
+        return attempt.driver != self.driver and not self._lease.is_silent(attempt.driver)
 
     def left_today(self) -> int | None:
         """Return what is left of the day's budget, or None where there is none."""
@@ -287,7 +291,7 @@ class Purchases:
     def jobs_left(self, named: Collection[str]) -> list[Attempt]:
         """Return the catalog's jobs that go on though none of the named items is theirs."""
         found = self._database.read(_JOBS, environment=self._environment, catalog=self._lease.catalog)
-        return [attempt_of(row) for row in found if row.item_id not in named]
+        return [attempt_of(row) for row in found if row.item_id not in named] if found else []
 
     def is_other(self, attempt: Attempt) -> Callable[[str, Any], bool]:
         """Return what tells whether another item of ours has a value in a field of an answer."""
@@ -296,7 +300,7 @@ class Purchases:
     def last_durations(self, stage: str, most: int = 100) -> list[float]:
         """Return how long the last jobs of a stage took, in seconds."""
         found = self._database.read(_DURATIONS, environment=self._environment, stage=stage, most=most)
-        return [row.seconds for row in found]
+        return list(chain.from_iterable(found))
 
 
 def check_environment(database: Database, settings: Settings) -> None:

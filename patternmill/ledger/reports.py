@@ -30,7 +30,10 @@ WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('in
     AND intended_at <= :before GROUP BY state, currency
 """
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
-_MADE = "SELECT stage, COUNT(*) AS count FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
+_MADE = """
+SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage
+ORDER BY MIN(intended_at)
+"""
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
 _OF_SKU = "SELECT wants, has FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
@@ -62,7 +65,7 @@ def spent_by(database: Database, run_id: str) -> Any:
 
 def made_by(database: Database, run_id: str) -> dict[str, int]:
     """Return how many items of each stage a run has made."""
-    return {row.stage: row.count for row in database.read(_MADE, run_id=run_id)}
+    return dict(database.read(_MADE, run_id=run_id))
 
 
 def status_record(

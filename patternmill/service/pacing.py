@@ -3,10 +3,10 @@
 import asyncio
 import heapq
 import itertools
-from collections import deque
-from collections.abc import Sequence
-
-from patternmill.items import Stage
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 #: Requests a second: of each create operation at first, at least and at most, and of all polls.
 _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
@@ -71,17 +71,13 @@ class Bucket:
                 self._take(now)
 
 
+@dataclass
 class Pace:
     """The pace of one client's requests."""
 
-    def __init__(self) -> None:
-        #: One bucket for each create operation: one for both would follow neither of two limits.
-        self.creates = {stage: Bucket(_FIRST) for stage in Stage}
-        self.polls = Bucket(_POLLS)
-
-    async def create(self, stage: Stage) -> None:
-        """Wait for the turn of a create. One that was sent before goes first."""
-        await self.creates[stage].turn()
+    #: One bucket for each create operation: one for both would follow neither of two limits.
+    creates: Mapping[str, Bucket] = field(default_factory=partial(defaultdict, partial(Bucket, _FIRST)))
+    polls: Bucket = field(default_factory=partial(Bucket, _POLLS))
 
 
 class Polling:
