@@ -18,7 +18,7 @@ BUDGETS = {
     "cli": 2_300,
     "states items changes plan offer text money errors settings files": 1_600,
     "request records run planning pipeline agreement ending mark settlement": 1_100,
-    "engine halt stops trust fanout": 700,
+    "engine halt trust fanout": 700,
     "patternmill/ledger": 1_600,
     "patternmill/service": 1_100,
     "patternmill/tables": 2_200,

@@ -1,12 +1,10 @@
 """The verbs that look things up in the ledger, and write a catalog's files as it is now."""
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
 from patternmill.ledger.reports import history_lines, open_ledger, status_lines, status_record
 from patternmill.settings import Settings
@@ -14,22 +12,14 @@ from patternmill.settings import Settings
 _ENVIRONMENT = click.option("--environment", help="The environment. Default: that of the settings.")
 
 
-def _seconds(context: click.Context, option: click.Parameter, text: str) -> float:
-    try:
-        return TypeAdapter(timedelta).validate_python(text).total_seconds()
-    except ValidationError:
-        raise click.BadParameter("write an ISO 8601 duration, such as PT2H") from None
-
-
 @click.command()
 @click.option("--catalog", help="This catalog only.")
-@click.option("--older-than", default="PT0S", callback=_seconds, help="Only what is open for longer: PT2H.")
 @click.option("--json", "as_json", is_flag=True)
 @_ENVIRONMENT
-def status(catalog: str | None, older_than: float, as_json: bool, environment: str | None) -> None:
+def status(catalog: str | None, as_json: bool, environment: str | None) -> None:
     """Show what is paused, open, held and spent, the catalogs, and the last runs."""
     with open_ledger() as (database, settings):
-        record = status_record(database, environment or settings.service, catalog, older_than)
+        record = status_record(database, environment or settings.service, catalog)
         record["service"] = _service_of(settings)
     click.echo(
         json.dumps(record, indent=2) if as_json else "\n".join([record["service"], *status_lines(record)])
@@ -38,11 +28,8 @@ def status(catalog: str | None, older_than: float, as_json: bool, environment: s
 
 def _service_of(settings: Settings) -> str:
     key = "a key is set" if settings.api_key.get_secret_value() else "no key is set"
-    return f"{settings.service}: {settings.studio_url or 'no service is configured'}, {key}; ledger {_place(settings)}"
-
-
-def _place(settings: Settings) -> str:
-    return "in PostgreSQL" if settings.ledger_url else settings.ledger_address
+    place = "in PostgreSQL" if settings.ledger_url else settings.ledger_address
+    return f"{settings.service}: {settings.studio_url or 'no service is configured'}, {key}; ledger {place}"
 
 
 @click.command()

@@ -20,7 +20,7 @@ from cli.studio import embedded_studio, is_meant
 from patternmill.errors import Refusal
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.settings import PREFIX, STUDIO, read_settings
-from patternmill.states import Outcome
+from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
     from cli.server import Server
@@ -163,19 +163,19 @@ def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options:
                 )
     if _is_server_lost.is_set():
         sys.stdout.flush()
-        os._exit(end.outcome.exit_code)  # Prefect's client would try to reach it for minutes
-    return end.outcome.exit_code
+        os._exit(EXIT_CODES.get(end.outcome, 3))  # Prefect's client would try to reach it for minutes
+    return EXIT_CODES.get(end.outcome, 3)
 
 
 async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet: bool) -> End:
     """Plan without a server; begin the flow only where the service is to be asked about something."""
     from patternmill.agreement import agree, open_questions, plan_lines
     from patternmill.fanout import Maker
+    from patternmill.halt import stops
     from patternmill.mark import write_marks
     from patternmill.pipeline import carry_out
     from patternmill.planning import plan_run
     from patternmill.run import open_run
-    from patternmill.stops import stops
 
     stops.is_command = True
     about = {"catalog": request.catalog or ""}

@@ -5,7 +5,7 @@ from typing import Any
 from prefect import State, flow
 
 from patternmill.request import Request
-from tasks.shown import carry_out_shown
+from tasks.make import carry_out_shown
 
 
 @flow(name="catalog-refresh", flow_run_name="refresh {file}", retries=0, persist_result=False)

@@ -45,8 +45,8 @@ def open_questions(run: Run, plan: Plan) -> Iterator[tuple[str, str, str]]:
     request, changes = run.request, plan.changes
     is_capped = request.max_items is not None or request.budget is not None
     if plan.purchases > run.settings.confirm_above and not is_capped:
-        items = f"{counted(plan.purchases, 'item')}{_cost(run, plan)}"
-        message = f"It would make {items}, more than {run.settings.confirm_above:,}."
+        cost = f" for {money(plan.cost, run.settings.currency)}" if plan.cost else ""
+        message = f"It would make {counted(plan.purchases, 'item')}{cost}, more than {run.settings.confirm_above:,}."
         yield "unconfirmed", message, f"--max-items {plan.purchases}"
     replaced = len(changes.replaced)
     most = RowLimit.parse(run.settings.change_at_most) if replaced else None
@@ -86,7 +86,3 @@ def plan_lines(run: Run, plan: Plan) -> Iterator[str]:
     yield from run.left
     if plan.cost:
         yield f"cost: {money(plan.cost, run.settings.currency)}"
-
-
-def _cost(run: Run, plan: Plan) -> str:
-    return f" for {money(plan.cost, run.settings.currency)}" if plan.cost else ""

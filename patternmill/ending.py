@@ -48,7 +48,8 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     if problem:
         outcome = Outcome.FAILED
         summary = summary.model_copy(update={"outcome": outcome})
-    message = "\n".join([*_told(run, summary), *([problem] if problem else _places(run))])
+    places = [f"Results: {run.out / 'results.csv'}", f"Gallery: {run.out / 'gallery.html'}"]
+    message = "\n".join([*_told(run, summary), *([problem] if problem else places)])
     await run.lease.give_back(outcome, message)
     mark(run)
     return End(outcome, message, summary, tuple(islice(_failures(checked, results), _MOST_FAILURES)))
@@ -130,12 +131,6 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     if reason := run.halt.first_reason:
         yield f"{reason.message} {reason.remedy}"
     yield from run.left
-
-
-def _places(run: Run) -> Iterator[str]:
-    yield f"Results: {run.out / 'results.csv'}"
-    if (run.out / "gallery.html").exists():
-        yield f"Gallery: {run.out / 'gallery.html'}"
 
 
 def _failures(checked: "Checked", results: "Mapping[int, Result]") -> Iterator[Failure]:

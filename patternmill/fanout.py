@@ -20,10 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Work:
-    """One item to make: its step, the service's ID of what it is built on, and the attempt that came of it.
-
-    No dataclass: Prefect walks through the fields of those among a task's parameters.
-    """
+    """One item to make. No dataclass: Prefect walks through the fields of those among a task's parameters."""
 
     def __init__(self, engine: Engine, step: Step, parent_id: str | None, built_on: object) -> None:
         self.engine, self.step, self.parent_id = engine, step, parent_id

@@ -1,7 +1,4 @@
-"""Items: what is bought. An item is what it contains, and so are its request IDs.
-
-Nothing here may change: another ID is another purchase. `tests/test_items.py` has golden IDs of every kind.
-"""
+"""Items: what is bought, by what it contains. Nothing here may change: another ID is another purchase."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -35,16 +35,11 @@ def check_marks(folders: list[Path], database: Database, environment: str) -> No
         found = database.read("SELECT token FROM events WHERE seq = :seq", seq=seq)
         if found and found[0].token == token:
             continue
-        unknown = seq if mark["ledger"] != database.identity else seq - _common(database, seq)
-        message = f"{folder / _NAME} knows of {unknown:,} changes that this ledger does not: another or an older one."
+        known = min(last_event(database)[0], seq - 1) if mark["ledger"] == database.identity else 0
+        place, unknown = folder / _NAME, seq - known
+        message = f"{place} knows of {unknown:,} changes that this ledger does not: another or an older one."
         remedy = "Put the right one back; or --confirm ledger, which may buy again what they have."
         raise Refusal("other_ledger", message, remedy)
-
-
-def _common(database: Database, seq: int) -> int:
-    """Return how far the ledger is, up to an event."""
-    last, _ = last_event(database)
-    return min(last, seq - 1)
 
 
 def _read(path: Path) -> dict[str, Any]:

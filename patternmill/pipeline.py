@@ -6,11 +6,11 @@ from patternmill.agreement import agree, plan_lines
 from patternmill.ending import finish
 from patternmill.errors import Refusal
 from patternmill.fanout import UNSHOWN, Maker
+from patternmill.halt import stops
 from patternmill.planning import plan_run
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.run import Run, begin, check_sheet, make_rows, open_run
 from patternmill.states import Outcome
-from patternmill.stops import stops
 
 
 async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:

@@ -16,7 +16,7 @@ from patternmill.changes import NO_SKU
 from patternmill.engine import Engine
 from patternmill.errors import Halted, Refusal
 from patternmill.fanout import Fanout, Maker
-from patternmill.halt import Admission, Halt
+from patternmill.halt import Admission, Halt, stops
 from patternmill.items import Stage
 from patternmill.ledger import catalogs
 from patternmill.ledger.connections import Connection
@@ -33,7 +33,6 @@ from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import CatalogRow, Outcome, Status
-from patternmill.stops import stops
 from patternmill.text import counted, key, sku_key
 
 if TYPE_CHECKING:
@@ -107,11 +106,7 @@ def _check_name(asked: str | None, settings: Settings) -> None:
         return
     near = difflib.get_close_matches(str(asked), [settings.service, STUDIO], n=1)
     message = f"The environment {asked} is not configured: the settings are those of {settings.service}."
-    remedy = (
-        f"Did you mean {near[0]}?"
-        if near
-        else "Set PATTERNMILL_ENVIRONMENT with the address and key of that one."
-    )
+    remedy = f"Did you mean {near[0]}?" if near else "Set PATTERNMILL_ENVIRONMENT, its address and its key."
     raise Refusal("unknown_environment", message, remedy)
 
 

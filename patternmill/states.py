@@ -82,17 +82,15 @@ class Outcome(StrEnum):
     REFUSED = "Refused"  #: Before anything was bought.
     SKIPPED_OVERLAP = "SkippedOverlap"
 
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of a command whose run ended so."""
-        codes = {
-            Outcome.COMPLETED: 0,
-            Outcome.FAILED: 1,
-            Outcome.REFUSED: 2,
-            Outcome.SKIPPED_OVERLAP: 4,
-            Outcome.CANCELLED: 130,
-        }
-        return codes.get(self, 3)
+
+#: The exit codes of commands whose runs ended so; of all others it is 3.
+EXIT_CODES: Mapping[str, int] = {
+    "Completed": 0,
+    "Failed": 1,
+    "Refused": 2,
+    "SkippedOverlap": 4,
+    "Cancelled": 130,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ def catalog_tag(environment: str, catalog: str) -> str:
 async def end_dead_runs(environment: str, catalog: str) -> None:
     """End the open runs of a catalog that began before this flow run, with their task runs, and its open questions.
 
-    Call it only with the catalog's lease held: none of them can be alive then. A server that does not answer
-    stops nothing.
+    Call it only with the catalog's lease held: none of them can be alive then.
     """
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:

@@ -1,4 +1,4 @@
-"""Prefect tasks that do the work: a task run lasts as long as what it makes."""
+"""A request carried out as a flow run: tasks do the work, and a task run lasts as long as what it makes."""
 
 import asyncio
 import contextlib
@@ -9,19 +9,20 @@ from uuid import UUID
 
 from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.errors import Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
-from patternmill.request import Agreement, Question
+from patternmill.pipeline import carry_out
+from patternmill.request import Agreement, End, Question, Request, RowsFailed
 from patternmill.run import Run
-from patternmill.states import OPEN, Attempt
+from patternmill.states import OPEN, Attempt, Outcome
 from patternmill.states import State as AttemptState
 from tasks.approval import ask, plan_waits
 from tasks.dead_runs import catalog_tag, end_dead_runs
-from tasks.page import watching
+from tasks.page import show_end, watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
 _LOOKING = 5.0
@@ -142,3 +143,26 @@ async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
                 state = (await client.read_flow_run(flow_run_id)).state
             if state is not None and state.is_cancelling():
                 run.halt.stop()
+
+
+_TYPES = {
+    Outcome.COMPLETED: StateType.COMPLETED,
+    Outcome.CANCELLED: StateType.CANCELLED,
+    Outcome.PAUSED: StateType.CANCELLED,
+    Outcome.SKIPPED_OVERLAP: StateType.CANCELLED,
+}
+
+
+async def carry_out_shown(request: Request) -> State[Any]:
+    """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
+    end = await carry_out(request, Shown())
+    get_run_logger().info("%s", end.message)
+    await show_end(end)
+    return state_of(end)
+
+
+def state_of(end: End) -> State[Any]:
+    """Return the state that a flow run ends in, with what a program reads of it as its data."""
+    kind = _TYPES.get(end.outcome, StateType.FAILED)
+    data = end.summary if kind is StateType.COMPLETED else RowsFailed(end.summary)
+    return State(type=kind, name=end.outcome, message=end.message, data=data)

@@ -1,7 +1,4 @@
-"""A run's page on the Prefect server: how far it is, then how it ended, with the rows that a person has to look at.
-
-A page that cannot be written stops nothing.
-"""
+"""A run's page on the Prefect server: how far it is, then how it ended, with the rows that a person has to look at."""
 
 import asyncio
 import contextlib
@@ -27,10 +24,8 @@ _log = logging.getLogger(__name__)
 class Making(Protocol):
     """A run while it makes rows: how many items it has to make, and has made."""
 
-    @property
-    def work(self) -> int: ...
-    @property
-    def made(self) -> int: ...
+    work: int
+    made: int
 
 
 @contextlib.asynccontextmanager

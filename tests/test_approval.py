@@ -8,11 +8,11 @@ from uuid import UUID
 from prefect import flow, get_client
 from prefect.client.schemas.objects import FlowRun
 
+from cli.server import Server
 from cli.worker import DrainingWorker
 from patternmill.request import Agreement, Question
 from tasks.approval import ask
 from tasks.deployments import POOL, register_deployments
-from cli.server import Server
 
 
 async def begun(digest: str, catalog: str) -> UUID:

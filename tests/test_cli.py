@@ -56,7 +56,6 @@ def test_each_verb_has_help(verb, capsys):
         (["catalog", "winter"], 2, "no catalog winter"),
         (["settle", "abc", "--resend"], 2, "--reason"),
         (["offer", "Ship"], 2, "No category is called Ship"),
-        (["status", "--older-than", "soon"], 2, "ISO 8601"),
         (["nonsense"], 2, "nonsense"),
     ],
 )

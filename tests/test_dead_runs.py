@@ -11,8 +11,8 @@ from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 
-from tasks.dead_runs import catalog_tag, end_dead_runs
 from cli.server import Server
+from tasks.dead_runs import catalog_tag, end_dead_runs
 
 _HANGS = """
 import asyncio, sys

@@ -236,7 +236,7 @@ def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
     async def case():
         address = str(tmp_path / "ledger.sqlite3")
         first, second = Database(address), Database(address)
-        lease, purchases = await taken(first)
+        _, purchases = await taken(first)
         plan = plan_of("herons")
         item = plan.steps[plan.rows[0].chain[0].id]
         failed = await purchases.end(
@@ -255,7 +255,7 @@ def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
 def test_what_a_living_run_gave_up_can_be_taken_over_at_once(tmp_path):
     async def case():
         database = Database(str(tmp_path / "ledger.sqlite3"))
-        lease, purchases = await taken(database)
+        _, purchases = await taken(database)
         attempt = await purchases.begin(plan_of("herons").steps[plan_of("herons").rows[0].chain[0].id], None)
         await purchases.give_up(attempt, "silence")
         given_up = purchases.look(attempt)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from cli.server import Server
 from patternmill.request import End, Failure, Summary
 from patternmill.states import Outcome
 from tasks.page import markdown, show_end, watching
-from cli.server import Server
 
 
 @pytest.mark.parametrize(

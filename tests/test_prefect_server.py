@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from patternmill.errors import Refusal
 from cli.server import Server, prefect_server
 from cli.shared import shared_process
+from patternmill.errors import Refusal
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,8 +1,278 @@
-"""The network under the client: connections that are stale, names that are not found, certificates, a steady 1 % of faults."""
+"""The network under the client: stale connections, names that are not found, certificates, a steady 1 % of faults."""
 
-from tests.test_client import READY, raw
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from patternmill.errors import Refusal
+from patternmill.service.answers import Accepted, Held, Refused, Stop
+from patternmill.service.client import Client
+from patternmill.states import Outcome
+from tests.test_client import BODY, INTENDED, READY, nobody, raw, settings
 from tests.test_runs import double, row, run, sheet  # noqa: F401
 
+ROOT = Path(__file__).parent.parent
 KEPT = raw(200, READY, "connection: keep-alive\r\n")
-NO_CATEGORIES = raw(200, b"[]", "connection: keep-alive\r\n")
 TOO_LONG = raw(400, b'{"error": "prompt is too long"}')
+CLOSED = b""
+
+
+class Connections:
+    """A server that has a script for each connection: its answers in turn, then it closes; CLOSED: it resets."""
+
+    def __init__(self, *scripts, context=None, idle_close=False):
+        self.scripts, self.context, self.idle_close = list(scripts), context, idle_close
+        self.bodies, self.begun = [], 0
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.context)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        await asyncio.sleep(0.05)
+
+    def url(self, host="127.0.0.1"):
+        return f"http{'s' if self.context else ''}://{host}:{self.port}/v1"
+
+    async def _serve(self, reader, writer):
+        self.begun += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            for answer in self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                self.bodies.append(json.loads(await reader.readexactly(length)))
+                if answer is CLOSED:
+                    writer.transport.abort()
+                writer.write(answer)
+                await writer.drain()
+        writer.close()
+
+
+async def created(client):
+    return await client.create(INTENDED, in_doubt=False, is_other=nobody)
+
+
+# --- kept connections
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"), [(KEPT, Accepted), (TOO_LONG, Held)], ids=["sent again", "and then refused"]
+)
+def test_a_kept_connection_that_closes_as_the_next_request_arrives_leaves_it_in_doubt(then, kind):
+    async def main():
+        async with (
+            Connections([KEPT, CLOSED], [then]) as server,
+            Client(settings(studio_url=server.url())) as client,
+        ):
+            first, second = await created(client), await created(client)
+            return first, second, server
+
+    first, second, server = asyncio.run(main())
+    assert first == Accepted("job_1")
+    assert isinstance(second, kind)
+    assert getattr(second, "code", "") in ("", "refused_in_doubt")
+    assert server.begun == 2
+    assert server.bodies == [BODY] * 3
+
+
+def test_a_kept_connection_that_was_closed_meanwhile_is_not_used():
+    async def main():
+        async with (
+            Connections([KEPT], [TOO_LONG]) as server,
+            Client(settings(studio_url=server.url())) as client,
+        ):
+            await created(client)
+            await asyncio.sleep(0.2)
+            return await created(client), server.bodies
+
+    decision, bodies = asyncio.run(main())
+    assert isinstance(decision, Refused), "it was never sent on the closed connection, so nothing is in doubt"
+    assert len(bodies) == 2
+
+
+# --- names
+
+
+def test_a_name_that_is_not_found_at_the_start_is_a_wrong_address():
+    async def main():
+        async with Client(settings(studio_url="http://nowhere.invalid/v1")) as client:
+            with pytest.raises(Refusal, match="its name is not found") as refused:
+                await client.read("categories/list", {})
+            return refused.value, await created(client)
+
+    refused, decision = asyncio.run(main())
+    assert refused.code == "unusable_address"
+    assert isinstance(decision, Stop)
+
+
+def test_an_import_from_a_name_that_is_not_found_is_refused(double, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://nowhere.invalid/v1")
+    sheet(row(1))
+    end = run()
+    assert end.outcome is Outcome.REFUSED
+    assert "its name is not found" in end.message
+    assert not Path("results").exists()
+
+
+def test_a_name_that_is_not_found_in_mid_run_is_waited_for_and_leaves_nothing_in_doubt(monkeypatch):
+    found, left = socket.getaddrinfo, [True, False, False]
+
+    def resolve(host, *more, **about):
+        if host == "studio.test" and left and not left.pop(0):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return found("127.0.0.1" if host == "studio.test" else host, *more, **about)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: time.monotonic() * 100)  # its cache of names
+
+    async def main():
+        async with (
+            Connections([raw(200, READY)], [TOO_LONG]) as server,
+            Client(settings(studio_url=server.url("studio.test"))) as client,
+        ):
+            first = await created(client)
+            await asyncio.sleep(0.2)
+            return first, await created(client), server.bodies
+
+    first, second, bodies = asyncio.run(main())
+    assert (first, left) == (Accepted("job_1"), [])
+    assert isinstance(second, Refused)
+    assert len(bodies) == 2
+
+
+# --- certificates
+
+
+def certificate(folder, name, host, issuer=None, days=1):
+    """Write a certificate with its key, by an issuer or by itself, and return both, and the file."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    is_address = host.replace(".", "").isdigit()
+    names = [x509.IPAddress(ipaddress.ip_address(host)) if is_address else x509.DNSName(host)]
+    parent, signer = issuer or (None, key)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(parent.subject if parent else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=3))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(built.public_bytes(serialization.Encoding.PEM) + private)
+    return (built, key), path
+
+
+CERTIFICATES = [
+    ("127.0.0.1", True, 1, True), ("other.example", True, 1, False), ("127.0.0.1", False, 1, False),
+    ("127.0.0.1", True, -1, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "by_authority", "days", "is_good"), CERTIFICATES, ids=["good", "other host", "self-signed", "expired"]
+)  # fmt: skip
+@pytest.mark.parametrize("works", [False, True], ids=["at the start", "in mid-run"])
+def test_only_a_certificate_of_this_host_by_a_known_authority_is_accepted(
+    tmp_path, monkeypatch, host, by_authority, days, is_good, works
+):
+    authority, known = certificate(tmp_path, "authority", "authority.example")
+    _, served = certificate(tmp_path, "served", host, authority if by_authority else None, days)
+    monkeypatch.setenv("SSL_CERT_FILE", str(known))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(served)
+
+    async def main():
+        async with (
+            Connections([raw(200, READY)], context=context) as server,
+            Client(settings(studio_url=server.url())) as client,
+        ):
+            client._works = works
+            return await created(client), server.bodies
+
+    decision, bodies = asyncio.run(main())
+    if is_good:
+        assert (decision, bodies) == (Accepted("job_1"), [BODY])
+    else:
+        assert isinstance(decision, Stop)
+        assert "certificate" in decision.message
+        assert bodies == []
+
+
+# --- a steady 1 % of faults
+
+STEADY = """
+import asyncio, json, os, random, sys
+from tests.simulation import clock, people
+from pathlib import Path
+from patternmill.pipeline import carry_out
+from tests.double import Double, Line, Weather
+from tests.double.audit import sheet_of
+from tests.double.weather import FAULTS
+from tests.simulation.play import _surroundings
+
+folder, share = Path(sys.argv[1]), float(sys.argv[2])
+double = Double(Weather(faults={fault: share / len(FAULTS) for fault in FAULTS}), "7", clock.now)
+sheet = folder / "spring.csv"
+sheet.write_text(sheet_of([Line(f"S-{number}", f"prompt {number}") for number in range(80)]))
+
+async def story():
+    going = clock.Process().start(carry_out(people.request("import", "spring", sheet, folder / "out")))
+    return await going
+
+with _surroundings(folder, double, random.Random(1)):
+    clock.play("7", story)
+operations = [event["operation"] for event in double.record if event["event"] == "request"]
+rows = (folder / "out/results.jsonl").read_text().splitlines()
+print(json.dumps({
+    "creates": sum("create" in one for one in operations), "all": len(operations), "jobs": len(double.jobs),
+    "faults": double.fired.total(), "ended": sum(json.loads(one)["status"] == "succeeded" for one in rows),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_a_steady_1_percent_of_faults_costs_less_than_a_tenth_more_requests(tmp_path):
+    """The least possible: one create and as many polls for each job as in fair weather."""
+
+    def requests(share):
+        (folder := tmp_path / str(share)).mkdir()
+        played = subprocess.run(
+            [sys.executable, "-c", STEADY, str(folder), str(share)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+        assert played.returncode == 0, played.stderr
+        return json.loads(played.stdout.splitlines()[-1])
+
+    least, found = requests(0), requests(0.01)
+    assert (least["creates"], least["jobs"], least["ended"]) == (160, 160, 80)
+    assert found["jobs"] == 160
+    assert found["ended"] >= 78  # the others are a person's: answers that name no job
+    assert found["faults"] >= 3
+    assert found["creates"] < 1.1 * least["creates"]
+    assert found["all"] < 1.1 * least["all"]

@@ -21,7 +21,7 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.plan import BOUGHT, Action, Step, next_action
 from patternmill.settings import Settings
-from patternmill.states import OPEN, Attempt, Outcome, State
+from patternmill.states import Attempt, Outcome, State
 from patternmill.trust import Event, Standing, standing
 
 _LAST = f"SELECT {COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"

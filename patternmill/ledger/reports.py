@@ -27,7 +27,7 @@ _OPEN = """
 SELECT state, currency, COUNT(*) AS count, CAST(SUM(amount) AS BIGINT) AS amount, MIN(intended_at) AS since
 FROM attempts
 WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('intended', 'accepted', 'held')
-    AND intended_at <= :before GROUP BY state, currency
+GROUP BY state, currency
 """
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
 _MADE = """
@@ -68,10 +68,8 @@ def made_by(database: Database, run_id: str) -> dict[str, int]:
     return dict(database.read(_MADE, run_id=run_id))
 
 
-def status_record(
-    database: Database, environment: str, catalog: str | None, older_than: float
-) -> dict[str, Any]:
-    """Return runs, rows, what is open for so many seconds, spending of the day, and brakes."""
+def status_record(database: Database, environment: str, catalog: str | None) -> dict[str, Any]:
+    """Return runs, rows, what is open, spending of the day, and brakes."""
     scope = {"environment": environment, "catalog": catalog or ""}
     day = time.strftime("%Y-%m-%d", time.gmtime())
     living = [row._asdict() for row in database.read(_LIVING) if not is_gone(row.holder)]
@@ -84,7 +82,7 @@ def status_record(
         "paused": database.read("SELECT scope, since, person, reason FROM brakes ORDER BY scope"),
         "runs": database.read(_RUNS, **scope, most=10),
         "rows": database.read(_ROWS, **scope),
-        "open": database.read(_OPEN, **scope, before=time.time() - older_than),
+        "open": database.read(_OPEN, **scope),
         "spent_today": spent,
     }
     return {

@@ -1,5 +1,4 @@
--- The tables of the ledger, for SQLite and PostgreSQL alike; {serial} is the type of a number that counts up.
--- Times are seconds since 1970. Amounts are in ten-thousandths of their currency's unit.
+-- For SQLite and PostgreSQL alike. Times are seconds since 1970, amounts ten-thousandths of their currency's unit.
 
 -- Which ledger this is (`identity`), and the version of its tables (`schema`).
 CREATE TABLE IF NOT EXISTS facts (
@@ -138,39 +137,41 @@ CREATE TABLE IF NOT EXISTS brakes (
 
 -- What became of each row: from the last attempts at what it wants and what that is built on, and from the leases.
 {create_view} row_states AS
-SELECT
-    rows.*,
+SELECT found.*,
     CASE
-        WHEN rows.refusal <> '' THEN 'refused'
-        WHEN product.state = 'succeeded' THEN 'succeeded'
-        WHEN COALESCE(product.state, base.state) IN ('failed', 'rejected', 'written_off') THEN 'failed'
-        WHEN COALESCE(product.state, base.state) = 'held' THEN 'held'
-        WHEN COALESCE(product.state, base.state) = 'accepted' THEN 'waiting'
-        WHEN COALESCE(product.state, base.state) = 'intended' AND lease.driver IS NOT NULL THEN 'waiting'
-        WHEN COALESCE(product.state, base.state) = 'intended' THEN 'in_doubt'
+        WHEN refusal <> '' THEN 'refused'
+        WHEN product_id <> '' THEN 'succeeded'
+        WHEN state IN ('failed', 'rejected', 'written_off') THEN 'failed'
+        WHEN state = 'held' THEN 'held'
+        WHEN state = 'accepted' OR (state = 'intended' AND is_driven) THEN 'waiting'
+        WHEN state = 'intended' THEN 'in_doubt'
         ELSE 'not_started'
     END AS status,
     CASE
-        WHEN rows.refusal <> '' OR COALESCE(product.state, base.state) = 'succeeded' THEN ''
-        WHEN COALESCE(product.code, base.code, '') <> '' THEN COALESCE(product.code, base.code)
-        WHEN COALESCE(product.state, base.state) = 'intended' THEN 'unanswered'
-        WHEN COALESCE(product.state, base.state) = 'accepted' THEN 'job_running'
+        WHEN refusal <> '' OR state = 'succeeded' THEN ''
+        WHEN words <> '' THEN words
+        WHEN state = 'intended' THEN 'unanswered'
+        WHEN state = 'accepted' THEN 'job_running'
         ELSE ''
     END AS code,
-    CASE
-        WHEN COALESCE(product.state, base.state) = 'succeeded' THEN ''
-        ELSE COALESCE(product.message, base.message, '')
-    END AS message,
-    COALESCE(product.result_id, '') AS product_id,
-    COALESCE(base.result_id, '') AS pattern_id,
-    COALESCE(product.result_id, owned.result_id, '') AS has_product_id,
-    CASE WHEN product.result_id IS NULL THEN COALESCE(owned.body, '') ELSE product.body END AS has_body
-FROM catalog_rows AS rows
-LEFT JOIN attempts AS product
-    ON product.item_id = rows.wants
-    AND product.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.wants)
-LEFT JOIN attempts AS base
-    ON base.item_id = rows.built_on
-    AND base.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.built_on)
-LEFT JOIN attempts AS owned ON owned.item_id = rows.has AND owned.state = 'succeeded'
-LEFT JOIN leases AS lease ON lease.driver = COALESCE(product.driver, base.driver)
+    CASE WHEN state = 'succeeded' THEN '' ELSE said END AS message
+FROM (
+    SELECT rows.*,
+        COALESCE(product.state, base.state, '') AS state,
+        COALESCE(product.code, base.code, '') AS words,
+        COALESCE(product.message, base.message, '') AS said,
+        lease.driver IS NOT NULL AS is_driven,
+        COALESCE(product.result_id, '') AS product_id,
+        COALESCE(base.result_id, '') AS pattern_id,
+        COALESCE(product.result_id, owned.result_id, '') AS has_product_id,
+        CASE WHEN product.result_id IS NULL THEN COALESCE(owned.body, '') ELSE product.body END AS has_body
+    FROM catalog_rows AS rows
+    LEFT JOIN attempts AS product
+        ON product.item_id = rows.wants
+        AND product.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.wants)
+    LEFT JOIN attempts AS base
+        ON base.item_id = rows.built_on
+        AND base.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.built_on)
+    LEFT JOIN attempts AS owned ON owned.item_id = rows.has AND owned.state = 'succeeded'
+    LEFT JOIN leases AS lease ON lease.driver = COALESCE(product.driver, base.driver)
+) AS found

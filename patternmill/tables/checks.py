@@ -158,7 +158,6 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     """Yield what is no fault, and should be seen before money is spent."""
     if sheet.layout != "CSV, commas, UTF-8":
         yield f"Read as {sheet.layout}."
-    yield from sheet.notes
     together = "\n".join(prompts)
     if ("<" in together or "&" in together) and (marked := sum(map(bool, map(_MARKUP.search, prompts)))):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."

@@ -49,7 +49,6 @@ class Sheet:
     #: By row and column: what a workbook's cell is that is no text.
     kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
     is_workbook: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
@@ -259,8 +258,5 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
         remedy = "Name one in its mapping: `worksheet` under [reading]."
         raise InputRefused("several_worksheets", message, remedy)
     table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
-    hidden = sum(number in table.rows.index for number in fit[0].hidden)
-    way = " by a filter" if fit[0].has_filter else ""
-    note = f"{counted(hidden, 'hidden row')} of the worksheet{way} read like the others."
     layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
-    return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True, (note,) if hidden else ())
+    return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True)

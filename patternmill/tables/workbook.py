@@ -18,8 +18,6 @@ class Worksheet:
 
     name: str
     rows: list[list[str]]
-    hidden: list[int]
-    has_filter: bool
     kinds: dict[tuple[int, int], str]
 
 
