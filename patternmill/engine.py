@@ -66,7 +66,8 @@ class Engine:
         try:
             if last and last.state is State.FAILED and last.job_id:
                 lives = self.purchases.has_living_driver(last)  # so that this is not the next run
-                if lives and not await self.admission.another_ends_well(last):
+                is_doubted = lives or self.purchases.standings[last.stage].room is not None
+                if is_doubted and not await self.admission.another_ends_well(last) and lives:
                     return last
                 asked = await self._ask_once_more(last)
                 if asked is not last:
