@@ -13,8 +13,7 @@ from patternmill.service.answers import Accepted, Again, Decision, Ended, Held, 
 from patternmill.service.client import Client
 from patternmill.states import OPEN, Attempt, Outcome, State
 
-#: The pauses in seconds before a failed job is asked about, until the answer is clear.
-_ASKING_ONCE_MORE = (1.0, 2.0, 4.0, 8.0)
+_ERRING = 60.0  # a failed job is asked about once more after so long: services have erred for a minute
 #: How far apart clocks may be: a request from later than that has an age that nobody knows, in seconds.
 _SKEW = 300.0
 #: How often the ledger is read for an item that another run drives, in seconds.
@@ -141,7 +140,8 @@ class Engine:
 
     async def _ask_once_more(self, attempt: Attempt) -> Attempt:
         """Return a failed attempt as it is if the service says so again; else with what it says now."""
-        for pause in _ASKING_ONCE_MORE:
+        left = (attempt.ended_at or 0.0) + _ERRING - self.now()
+        for pause in (min(max(left, 0.0), _ERRING), 2.0, 4.0, 8.0):
             await asyncio.sleep(pause)
             decision = await self.client.ask_about(attempt, self.purchases.is_other(attempt))
             if not isinstance(decision, Again):

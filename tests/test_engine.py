@@ -40,7 +40,7 @@ class Script:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    monkeypatch.setattr(engine_module, "_ASKING_ONCE_MORE", (0.0, 0.0))
+    monkeypatch.setattr(engine_module, "_ERRING", 0.0)
     monkeypatch.setattr(engine_module, "_LOOKING", 0.01)
 
 
