@@ -42,13 +42,13 @@ def job_before_intent() -> None:
     pending: dict[str, tuple[Any, ...]] = {}
     begin, accept, end = Purchases.begin, Purchases.accept, Purchases.end
 
-    async def late(self: Purchases, step: Any, parent_id: str | None) -> Any:
+    async def late(self: Purchases, step: Any, parent_id: str | None, failed: str = "") -> Any:
         class Back(Exception):
             attempt: Any
 
         def tried(connection: Any) -> Any:
             back = Back()
-            back.attempt = self._begin(connection, step, parent_id)
+            back.attempt = self._begin(connection, step, parent_id, failed)
             raise back
 
         try:
