@@ -21,7 +21,7 @@ from patternmill.ledger.connections import Connection, Sqlite
 from patternmill.pipeline import carry_out
 from patternmill.request import Request
 from patternmill.service.client import Client
-from patternmill.states import Outcome, Status
+from patternmill.states import EXIT_CODES, Outcome, Status
 from tests import test_runs
 from tests.double import Audit, Double, Line, Weather, serving
 from tests.double.audit import sheet_of
@@ -61,14 +61,14 @@ def run_until(point, kind, environment, asked, takeover=45.0):
     os.fsync, os.replace = before(os.fsync), before(os.replace)
     end = asyncio.run(carry_out(Request(**asked)))
     Path("said").write_text(end.message)
-    os._exit(end.outcome.exit_code)
+    os._exit(EXIT_CODES.get(end.outcome, 3))
 
 
 def process(*arguments, target=run_until, **options):
     """Begin `run_until` in a new process of this folder, forked from one that has only imported it."""
     os.environ["PYTHONPATH"] = str(ROOT)
     _PROCESSES.set_forkserver_preload(["tests.test_crashes", "patternmill.tables.checks"])
-    begun = _PROCESSES.Process(target=target, args=arguments, kwargs=options)
+    begun = _PROCESSES.Process(target=target, args=arguments, kwargs=options, daemon=True)
     begun.start()
     return begun
 
