@@ -83,6 +83,11 @@ def about(address, **more):
     return {f"PATTERNMILL_{name}": text for name, text in names.items()}
 
 
+def surroundings():
+    """Return the settings of this process: a new one has those of the first test of all."""
+    return {name: text for name, text in os.environ.items() if name.startswith("PATTERNMILL_")}
+
+
 def await_that(is_so, patience=90.0):
     until = time.monotonic() + patience
     while not is_so():
@@ -129,7 +134,7 @@ def test_a_row_of_a_killed_run_is_in_doubt_and_no_longer_waits(double, tmp_path)
     for point in range(8, 40):
         for folder in ("home", "results"):
             shutil.rmtree(folder, ignore_errors=True)
-        ended(process(point, "kill", {}, {"file": "spring.csv"}))
+        ended(process(point, "kill", surroundings(), {"file": "spring.csv"}))
         if "a-1" in (rows := catalog()) and rows["a-1"].code == "unanswered":
             break
     assert rows["a-1"].status == Status.IN_DOUBT
@@ -201,7 +206,7 @@ def test_a_process_that_stands_still_within_a_transaction_is_waited_for(double, 
     sheet(row(1), row(2))
     holder = process("home/ledger.sqlite3", target=stand_still)
     await_that(Path("locked").exists)
-    waits = process(0, "", {}, {"file": "spring.csv"})
+    waits = process(0, "", surroundings(), {"file": "spring.csv"})
     time.sleep(5)
     if wakes:
         os.kill(holder.pid, signal.SIGCONT)
