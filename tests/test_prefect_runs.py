@@ -342,7 +342,7 @@ def test_a_run_of_up_imports_nothing_of_its_folder(tmp_path, monkeypatch, of_lib
 # --- a server that stands still
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_server_of_our_own_that_freezes_in_mid_run_stops_no_purchase_and_holds_no_command(
     tmp_path, monkeypatch
 ):

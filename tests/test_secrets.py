@@ -113,6 +113,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_the_key_is_in_no_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(tests.double.server, "KEY", KEY)
     monkeypatch.chdir(tmp_path)
@@ -205,6 +206,7 @@ def shown(capfd, *arguments):
     return COMMANDING.findall(re.sub(r"^\ufeff", "", out + err).replace("\r\n", "\n")), out + err
 
 
+@pytest.mark.slow
 def test_texts_of_others_do_not_command_the_terminal_and_are_text_in_the_gallery(evil, capfd):
     for arguments in (["check", "spring.csv"], ["import", "spring.csv"], ["status"]):
         found, said = shown(capfd, *arguments)
