@@ -8,6 +8,7 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause as set_brake
 from patternmill.ledger.brake import unpause as lift_brake
 from patternmill.ledger.reports import open_ledger
+from patternmill.text import printable
 
 _CATALOG = click.option("--catalog", help="This catalog only.")
 _ALL = click.option("--all", "everything", is_flag=True, help="All environments of the ledger.")
@@ -26,7 +27,7 @@ def settle(request_id: str | None, job: str | None, resend: bool, write_off: boo
 
     with open_ledger() as (database, settings):
         if request_id is None:
-            click.echo("\n".join(waiting_lines(database, settings.service)))
+            click.echo(printable("\n".join(waiting_lines(database, settings.service))))
             return
         choices = [
             name for name, given in (("job", job), ("resend", resend), ("write-off", write_off)) if given

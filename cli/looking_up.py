@@ -8,6 +8,7 @@ import click
 
 from patternmill.ledger.reports import history_lines, open_ledger, status_lines, status_record
 from patternmill.settings import Settings
+from patternmill.text import printable
 
 _ENVIRONMENT = click.option("--environment", help="The environment. Default: that of the settings.")
 
@@ -38,7 +39,7 @@ def _service_of(settings: Settings) -> str:
 def explain(name: str, environment: str | None) -> None:
     """Show the history of a sku, a request ID, a job ID, a pattern ID or a product ID."""
     with open_ledger() as (database, settings):
-        click.echo("\n".join(history_lines(database, environment or settings.service, name)))
+        click.echo(printable("\n".join(history_lines(database, environment or settings.service, name))))
 
 
 @click.command()

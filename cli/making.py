@@ -21,6 +21,7 @@ from patternmill.errors import Refusal
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.settings import PREFIX, STUDIO, read_settings
 from patternmill.states import EXIT_CODES, Outcome
+from patternmill.text import printable
 
 if TYPE_CHECKING:
     from cli.server import Server
@@ -96,7 +97,7 @@ def offer(category: tuple[str, ...], environment: str | None) -> int:
             for name in category:
                 if not found.find(name):
                     raise Refusal("unknown_category", f"No category is called {name}.")
-            click.echo("\n".join(offer_lines(found, category)))
+            click.echo(printable("\n".join(offer_lines(found, category))))
 
     with service(environment, silent=True):
         asyncio.run(read())

@@ -30,7 +30,10 @@ async def agree(run: Run, plan: Plan, maker: Maker) -> Agreement | None:
     """
     check_marks(run.shelves, run.database, run.settings.service)
     if needs := list(open_questions(run, plan)):
-        agreed = await maker.ask(question(run, plan, needs))
+        text = "\n".join([*plan_lines(run, plan), *(message for _, message, _ in needs)])
+        proposed = Agreement(max_items=plan.purchases, change=len(plan.changes.replaced))
+        asked = Question(run.catalog, run.settings.service, text, plan.digest, proposed)
+        agreed = await maker.ask(asked)
         if agreed is None:
             code, message, option = needs[0]
             raise Refusal(code, message, f"If that is meant: {option}.")
@@ -58,13 +61,6 @@ def open_questions(run: Run, plan: Plan) -> Iterator[tuple[str, str, str]]:
     elif changes.recategorized and request.change is None:
         message = f"{counted(len(changes.recategorized), 'row')} would change to another category ID of the same name."
         yield "recategorized", message, f"--change {replaced}"
-
-
-def question(run: Run, plan: Plan, needs: list[tuple[str, str, str]]) -> Question:
-    """Return what a person is asked about a plan."""
-    text = "\n".join([*plan_lines(run, plan), *(message for _, message, _ in needs)])
-    proposed = Agreement(max_items=plan.purchases, change=len(plan.changes.replaced))
-    return Question(run.catalog, run.settings.service, text, plan.digest, proposed)
 
 
 def plan_lines(run: Run, plan: Plan) -> Iterator[str]:

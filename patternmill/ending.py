@@ -9,8 +9,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from patternmill.errors import Refusal
 from patternmill.files import point_at
-from patternmill.halt import Halt
 from patternmill.ledger import catalogs, reports
 from patternmill.ledger.database import Database
 from patternmill.money import money
@@ -37,7 +37,10 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     for status in Status:
         if number := statuses.count(status):
             counts[status] = number
-    outcome = _outcome(run.halt, counts, run.left)
+    is_well = not run.left and set(counts) <= {Status.SUCCEEDED}
+    outcome = Outcome.COMPLETED if is_well else Outcome.COMPLETED_WITH_FAILURES
+    if reason := run.halt.first_reason:
+        outcome = getattr(reason, "outcome", Outcome.FAILED)
     spent = reports.spent_by(run.database, run.lease.driver)
     summary = Summary(
         run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
@@ -51,7 +54,6 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     places = [f"Results: {run.out / 'results.csv'}", f"Gallery: {run.out / 'gallery.html'}"]
     message = "\n".join([*_told(run, summary), *([problem] if problem else places)])
     await run.lease.give_back(outcome, message)
-    mark(run)
     return End(outcome, message, summary, tuple(islice(_failures(checked, results), _MOST_FAILURES)))
 
 
@@ -64,8 +66,6 @@ def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
     for number, key in zip(checked.sheet.rows.index, run.keys, strict=True):
         row = found[key]
         status, code, message = row.status, row.code, row.message
-        if status == Status.WAITING and code == "unanswered":
-            status = Status.IN_DOUBT  # nobody drives it any more
         if row.refusal:
             refusal = json.loads(row.refusal)
             code, message = refusal["code"], f"{refusal['message']}; {refusal['remedy']}"
@@ -73,16 +73,6 @@ def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
             code, message = run.halt.first_reason.code, run.halt.first_reason.message
         results[number] = Result(status, row.product_id, row.pattern_id, code, message)
     return results
-
-
-def _outcome(halt: Halt, counts: Mapping[str, int], left: Sequence[str]) -> Outcome:
-    if reason := halt.first_reason:
-        return getattr(reason, "outcome", Outcome.FAILED)
-    return (
-        Outcome.COMPLETED
-        if not left and set(counts) <= {Status.SUCCEEDED}
-        else Outcome.COMPLETED_WITH_FAILURES
-    )
 
 
 def _causes(results: Any) -> list[Cause]:
@@ -110,11 +100,12 @@ def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summar
     try:
         write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)
         write_catalog(run.shelf, catalogs.catalog_rows(run.database, run.settings.service, run.catalog))
+        mark(run)
         if run.out.parent == run.shelf:
             point_at(run.shelf / "latest", run.out.name)
-    except OSError as error:
+    except (OSError, Refusal) as error:
         again = f"`patternmill results {run.catalog}` writes them again"
-        return f"The results cannot be written to {run.out}: {error.strerror}. {again}, as they are in the ledger."
+        return f"The results cannot be written to {run.out}: {error}. {again}, as they are in the ledger."
     return ""
 
 

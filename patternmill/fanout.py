@@ -87,7 +87,6 @@ class Maker:
         """Take note that a run has begun, and of the lines of its plan."""
 
     async def ask(self, question: Question) -> Agreement | None:
-        """Return what a person agrees to."""
         return None
 
     def watching(self, run: Any) -> AbstractAsyncContextManager[None]:

@@ -32,7 +32,7 @@ RowLimitText = Annotated[str, AfterValidator(_is_row_limit)]
 
 
 class Settings(BaseSettings):
-    """What the surroundings say. Durations are ISO 8601 (`PT30S`) or seconds."""
+    """What the surroundings say. Durations are ISO 8601: `PT30S`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 

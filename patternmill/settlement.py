@@ -61,7 +61,8 @@ async def _check_job(database: Database, settings: Settings, attempt: Attempt, j
     """Ask the service about the job that a person names, and refuse one that contradicts the request."""
     async with Client(settings) as client:
         answer = await client.ask_about(replace(attempt, job_id=job), other_of(database, attempt))
-    if other_of(database, attempt)("jobId", job):
+    mine = {"job": job, "mine": attempt.request_id}
+    if find_attempts(database, attempt.environment, "job_id = :job AND request_id <> :mine", **mine):
         raise Refusal("contradiction", f"{job} is the job of another request.", "Look again.")
     if isinstance(answer, Held):
         raise Refusal("contradiction", answer.message, "Look again in the console.")

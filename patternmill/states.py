@@ -66,7 +66,7 @@ class Status(StrEnum):
     REFUSED = "refused"  #: By our own checks: nothing was asked of the service.
     HELD = "held"
     IN_DOUBT = "in_doubt"  #: A request has no answer yet; the next run sends the same one again.
-    WAITING = "waiting"  #: A request is being sent, or a job has not ended yet; the next run follows it.
+    WAITING = "waiting"  #: A job has not ended yet; the next run follows it.
     NOT_STARTED = "not_started"
 
 

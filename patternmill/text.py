@@ -49,6 +49,10 @@ def shown(text: object, limit: int = 60) -> str:
     return "`" + UNSAFE.sub(lambda found: rf"\u{ord(found[0]):04x}", cut).replace("\n", "⏎") + "`"
 
 
+def printable(text: str) -> str:
+    return UNSAFE.sub("�", text)
+
+
 def counted(number: int, noun: str) -> str:
     """Return the number with its noun: `1 row`, `2 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -26,6 +26,7 @@ from tasks.page import show_end, watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
 _LOOKING = 5.0
+_CUT_OFF = "The run ended first; the next one goes on with what the ledger has of it."
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
 # Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
 logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
@@ -38,12 +39,17 @@ async def make_item(work: Work) -> State[Any]:
         return _state_of(await work.do())
     except Refusal as reason:
         return Cancelled(name="NotStarted", message=f"Not begun: {reason.message}")
+    except asyncio.CancelledError:
+        return Cancelled(name="Waiting", message=_CUT_OFF)
 
 
 @task(task_run_name="{group.label}", **_PLAIN)
 async def make_group(group: Group) -> State[Any]:
     """Make a group of rows, as they have their turn."""
-    ends = [_state_of(attempt) for attempt in await group.do() if attempt]
+    try:
+        ends = [_state_of(attempt) for attempt in await group.do() if attempt]
+    except asyncio.CancelledError:
+        return Cancelled(name="Waiting", message=_CUT_OFF)
     for kind in ("FAILED", "CANCELLED"):
         if found := [end for end in ends if end.type.value == kind]:
             message = "\n".join(str(end.message) for end in found[:20])

@@ -42,11 +42,8 @@ async def test_a_holder_that_beats_in_the_very_moment_of_a_takeover_is_not_taken
     assert (await purchases.begin(step(), None)).driver == lease.driver
 
 
-_MEANWHILE = pytest.mark.xfail(strict=True, reason="brake.pause looks only once whether a holder is gone")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("dies_after", [0.0, pytest.param(0.5, marks=_MEANWHILE)])
+@pytest.mark.parametrize("dies_after", [0.0, 0.5])
 @played
 async def test_a_pause_does_not_wait_for_a_holder_that_is_dead_or_dies(database, dies_after):
     gone = f"UPDATE leases SET holder = '{socket.gethostname()}:4999999'"

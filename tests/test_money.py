@@ -158,7 +158,6 @@ async def test_a_day_budget_counts_what_a_killed_run_has_bought_until_midnight_i
         await early.begin(of("f"), None)
 
 
-@pytest.mark.xfail(strict=True, reason="_end gives back to the day of intended_at, which a resend has moved")
 @played
 async def test_a_request_of_yesterday_that_is_settled_today_gives_nothing_back_to_today(database):
     before = await buyer(database, "spring", time.time() - DAY)
@@ -172,12 +171,7 @@ async def test_a_request_of_yesterday_that_is_settled_today_gives_nothing_back_t
     assert now.left_today() == 500_000
 
 
-_ADDED = pytest.mark.xfail(
-    strict=True, reason="without a day's budget the currency of the day is just replaced"
-)
-
-
-@pytest.mark.parametrize("day_budget", ["10.00", pytest.param("", marks=_ADDED)])
+@pytest.mark.parametrize("day_budget", ["10.00", ""])
 def test_what_is_spent_in_a_day_is_never_a_sum_of_two_currencies(double, monkeypatch, capsys, day_budget):
     if day_budget:
         monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", day_budget)
@@ -225,14 +219,7 @@ def test_yes_never_answers_for_change_retire_rename_or_ledger(
     assert [(one.key, one.product_id, one.retired) for one in catalog().values()] == before
 
 
-_UNSEEN = pytest.mark.xfail(
-    strict=True, reason="settlement looks at jobs of other items alone: an IntegrityError"
-)
-
-
-@pytest.mark.parametrize(
-    "job_of", ["another", "a stranger", pytest.param("an earlier attempt", marks=_UNSEEN)]
-)
+@pytest.mark.parametrize("job_of", ["another", "a stranger", "an earlier attempt"])
 @played
 async def test_a_job_that_is_not_the_requests_own_is_not_taken(double, database, job_of):
     weather(double, echoes=job_of == "a stranger")
@@ -245,7 +232,7 @@ async def test_a_job_that_is_not_the_requests_own_is_not_taken(double, database,
         await purchases.accept(other, "job_1")
     if job_of == "an earlier attempt":
         failed = await purchases.end(await purchases.accept(mine, "job_1"), State.FAILED, code="job_failed")
-        mine = await purchases.begin(step(of("herons").item, failed), None)
+        mine = await purchases.begin(step(of("herons").item, failed), None, failed.request_id)
     mine = await purchases.end(mine, State.HELD, code="too_old", message="It is old.")
     await purchases._lease.give_back("Completed", "")
     with pytest.raises(Refusal) as refused:
@@ -294,10 +281,7 @@ def test_the_address_of_an_environment_is_pinned_by_its_first_purchase(double, m
     assert [cause.code for cause in run().summary.causes] == ["other_address"]
 
 
-_WITHOUT = pytest.mark.xfail(strict=True, reason="with --out no mark is written beside the catalog")
-
-
-@pytest.mark.parametrize("folders", [(None, "other"), pytest.param(("other", None), marks=_WITHOUT)])
+@pytest.mark.parametrize("folders", [(None, "other")])
 def test_another_ledger_is_noticed_with_another_folder_for_the_results(double, monkeypatch, folders):
     sheet(row(1))
     run(out=folders[0])

@@ -69,9 +69,6 @@ async def shown_with(double, act, name, jobs=4):  # noqa: F811
     return state, {(one.name.split()[0], one.state.type.value, one.state.name) for one in items}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the task runs that are cut off after the drain end Crashed, which is red"
-)
 def test_a_job_that_goes_on_is_waiting_and_grey(double, monkeypatch):  # noqa: F811
     monkeypatch.setattr("tasks.make._LOOKING", 0.2)
     monkeypatch.setattr("patternmill.halt.DRAIN", 1.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from openpyxl import Workbook
+from prefect.context import refresh_global_settings_context
 
 import tests.double.server
 from cli.main import run as command
@@ -198,6 +199,8 @@ def evil(tmp_path, monkeypatch):
                 (*row(8, f"reeds [held] {EVIL}"), ""),
             ])  # fmt: skip
         yield double
+    monkeypatch.undo()
+    refresh_global_settings_context()  # a command in this process had Prefect read the address that leads nowhere
 
 
 def shown(capfd, *arguments):
@@ -218,9 +221,6 @@ def test_texts_of_others_do_not_command_the_terminal_and_are_text_in_the_gallery
     )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="labels of attempts, the beginnings of prompts, are printed as they are"
-)
 @pytest.mark.parametrize("arguments", [["explain", "A-1"], ["settle"]])
 def test_what_is_looked_up_does_not_command_the_terminal(evil, capfd, arguments):
     shown(capfd, "import", "spring.csv")
@@ -229,7 +229,6 @@ def test_what_is_looked_up_does_not_command_the_terminal(evil, capfd, arguments)
     assert found == []
 
 
-@pytest.mark.xfail(strict=True, reason="categories and options are printed as the service names them")
 def test_an_offer_does_not_command_the_terminal(evil, capfd, monkeypatch):
     category = {
         "categoryId": "cat_tote",
@@ -253,6 +252,7 @@ def test_texts_of_others_are_text_in_the_artifacts_of_a_run(evil, server, monkey
     from flows.bulk_import import bulk_import
 
     monkeypatch.setenv("PREFECT_API_URL", server.address)
+    refresh_global_settings_context()
 
     async def artifacts():
         state = await bulk_import(file="spring.csv", return_state=True)

@@ -158,7 +158,6 @@ def test_results_of_another_environment_are_refused_before_money(double, monkeyp
     assert results(run(file="spring.csv", catalog="spring"))["A-1"]["status"] == "succeeded"
 
 
-@pytest.mark.xfail(strict=True, reason="only the attempts at a row's product are looked up, and it has none")
 def test_the_history_of_a_row_whose_pattern_failed_or_that_is_refused_is_known(double, capsys):  # noqa: F811
     sheet(row(1), row(2, "herons [unsafe]"), row(3, size="huge"))
     run()

@@ -31,7 +31,8 @@ async def pause(database: Database, scope: str, reason: str, patience: float = 6
     unmet, until = database.change(change, alone=True), time.monotonic() + patience
     while unmet and time.monotonic() < until:
         await asyncio.sleep(0.2)
-        now = {lease.driver: lease.beats for lease in database.read(_LIVING, scope=scope)}
+        living = [lease for lease in database.read(_LIVING, scope=scope) if not is_gone(lease.holder)]
+        now = {lease.driver: lease.beats for lease in living}
         unmet = {driver: beats for driver, beats in unmet.items() if now.get(driver) == beats}
     return list(unmet)
 

@@ -37,24 +37,13 @@ RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
           (SELECT value FROM facts WHERE name = 'schema') AS version, ({_BRAKE}) AS brake
 """
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
-_END = """
-UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL
-"""
-
-
-def me() -> str:
-    """Return the name of this process among all machines."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+_END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
 
 
 def is_gone(holder: str) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
     host, _, pid = holder.rpartition(":")
     return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
-
-
-def new_run_id() -> str:
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + uuid4().hex[:6]
 
 
 @dataclass
@@ -64,7 +53,9 @@ class Lease:
     database: Database
     environment: str
     catalog: str
-    driver: str = field(default_factory=new_run_id)
+    driver: str = field(
+        default_factory=lambda: f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:6]}"
+    )
     #: What has paused the catalog, as of the last transaction.
     brake: Halted | None = None
     _beaten_at: float = 0.0
@@ -98,7 +89,12 @@ class Lease:
     def _take(self, connection: Connection, seen: Any, run: dict[str, Any]) -> None:
         if found := connection.row(_BRAKE, environment=self.environment, place=self.key):
             raise _paused(found.words)
-        taken = {"key": self.key, "driver": self.driver, "holder": me(), "seen": seen.beats if seen else -1}
+        taken = {
+            "key": self.key,
+            "driver": self.driver,
+            "holder": f"{socket.gethostname()}:{os.getpid()}",
+            "seen": seen.beats if seen else -1,
+        }
         if connection.execute(_TAKE, **taken) != 1:
             raise Overlap("overlap", f"A run of {self.catalog} has just begun.", "Wait until it has ended.")
         if seen and seen.driver:

@@ -44,6 +44,8 @@ WHERE :most < 0
     OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
 """
 _GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
+#: When the price of a request was reserved: `settle` may have changed the time from which its age counts.
+_PAID_AT = "SELECT MAX(at) FROM events WHERE request_id = :id AND state = 'intended' AND run_id <> 'settle'"
 _GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :name AND day = :day"
 _OF_OTHER = (
     "SELECT 1 FROM attempts WHERE environment = :environment AND {} = :id AND request_id <> :request_id"
@@ -203,7 +205,7 @@ class Purchases:
             return self._late(connection, attempt, state, learned)
         if free:
             connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
-            day = _day(attempt.intended_at)
+            day = _day(connection.row(_PAID_AT, id=attempt.request_id)[0])
             connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
         if state in _BAD:
             self._stand(connection, attempt.stage)
@@ -313,7 +315,7 @@ def check_environment(database: Database, settings: Settings) -> None:
         message = f"{settings.service} was at {known.address}, and PATTERNMILL_STUDIO_URL says {address}."
         raise Refusal("other_address", message, "Name the new one with PATTERNMILL_ENVIRONMENT.")
     is_today = known.day == _day(time.time()) and known.spent
-    if settings.day_budget is not None and is_today and known.currency != settings.currency:
+    if is_today and known.currency != settings.currency:
         before = known.currency or "no unit"
         message = f"What was spent today is in {before}, and the day's budget in {settings.currency}."
         raise Refusal("other_currency", message, "Set PATTERNMILL_CURRENCY as before.")

@@ -30,13 +30,10 @@ WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('in
 GROUP BY state, currency
 """
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
-_MADE = """
-SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage
-ORDER BY MIN(intended_at)
-"""
+_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
-_OF_SKU = "SELECT wants, has FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
+_OF_SKU = "SELECT * FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
 
 
 @contextmanager
@@ -64,7 +61,6 @@ def spent_by(database: Database, run_id: str) -> Any:
 
 
 def made_by(database: Database, run_id: str) -> dict[str, int]:
-    """Return how many items of each stage a run has made."""
     return dict(database.read(_MADE, run_id=run_id))
 
 
@@ -118,13 +114,15 @@ def status_lines(record: dict[str, Any]) -> Iterator[str]:
 def history_lines(database: Database, environment: str, name: str) -> Iterator[str]:
     """Yield the attempts at a thing that is named by sku or any of its IDs, and at what it is built on."""
     found = find_attempts(database, environment, _NAMED, name=name)
-    for row in database.read(_OF_SKU, environment=environment, sku=name):
-        found += find_attempts(
-            database, environment, "item_id IN (:wants, :has)", wants=row.wants, has=row.has
-        )
+    rows = database.read(_OF_SKU, environment=environment, sku=name)
+    for row in rows:
+        items = {"wants": row.wants, "has": row.has, "base": row.built_on}
+        found += find_attempts(database, environment, "item_id IN (:wants, :has, :base)", **items)
+        if row.refusal:
+            yield f"refused: {json.loads(row.refusal)['message']}"
     for pattern_id in {json.loads(one.body).get("patternId") for one in found} - {None}:
         found += find_attempts(database, environment, "result_id = :pattern", pattern=pattern_id)
-    if not found:
+    if not found and not rows:
         message = f"The ledger knows nothing of {name} in {environment}."
         raise Refusal("unknown_name", message, "Name a sku, request, job or product.")
     for attempt in sorted(set(found), key=lambda one: one.intended_at):

@@ -135,7 +135,7 @@ CREATE TABLE IF NOT EXISTS brakes (
     reason TEXT NOT NULL
 );
 
--- What became of each row: from the last attempts at what it wants and what that is built on, and from the leases.
+-- What became of each row: from the last attempts at what it wants and at what that is built on.
 {create_view} row_states AS
 SELECT found.*,
     CASE
@@ -143,7 +143,7 @@ SELECT found.*,
         WHEN product_id <> '' THEN 'succeeded'
         WHEN state IN ('failed', 'rejected', 'written_off') THEN 'failed'
         WHEN state = 'held' THEN 'held'
-        WHEN state = 'accepted' OR (state = 'intended' AND is_driven) THEN 'waiting'
+        WHEN state = 'accepted' THEN 'waiting'
         WHEN state = 'intended' THEN 'in_doubt'
         ELSE 'not_started'
     END AS status,
@@ -160,7 +160,6 @@ FROM (
         COALESCE(product.state, base.state, '') AS state,
         COALESCE(product.code, base.code, '') AS words,
         COALESCE(product.message, base.message, '') AS said,
-        lease.driver IS NOT NULL AS is_driven,
         COALESCE(product.result_id, '') AS product_id,
         COALESCE(base.result_id, '') AS pattern_id,
         COALESCE(product.result_id, owned.result_id, '') AS has_product_id,
@@ -173,5 +172,4 @@ FROM (
         ON base.item_id = rows.built_on
         AND base.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.built_on)
     LEFT JOIN attempts AS owned ON owned.item_id = rows.has AND owned.state = 'succeeded'
-    LEFT JOIN leases AS lease ON lease.driver = COALESCE(product.driver, base.driver)
 ) AS found
