@@ -350,7 +350,7 @@ class Double:
         if job.odd:
             self._count(job.odd, job.job)
         named, other = f"{job.stage}Id", {"pattern": "productId", "product": "patternId"}[job.stage]
-        broke = {"status": "failed", "error": {"message": "it broke"}}
+        broke: dict[str, Any] = {"status": "failed", "error": {"message": "it broke"}}
         return {
             "failed_with_result": broke | {"result": {named: job.result}},
             "without_result": {"result": {}},
