@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 from prefect.context import refresh_global_settings_context
-from prefect.context import refresh_global_settings_context
 
 import tests.double.server
 from cli.main import run as command
@@ -253,7 +252,6 @@ def test_texts_of_others_are_text_in_the_artifacts_of_a_run(evil, server, monkey
     from flows.bulk_import import bulk_import
 
     monkeypatch.setenv("PREFECT_API_URL", server.address)
-    refresh_global_settings_context()
     refresh_global_settings_context()
 
     async def artifacts():
