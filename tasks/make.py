@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed
 
-from patternmill.errors import Overlap, Refusal
+from patternmill.errors import Halted, Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
 from patternmill.pipeline import carry_out
 from patternmill.request import Agreement, End, Question, Request, RowsFailed
@@ -149,6 +149,9 @@ async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
                 state = (await client.read_flow_run(flow_run_id)).state
             if state is not None and state.is_cancelling():
                 run.halt.stop()
+            if state is not None and state.is_paused():
+                words = "It was paused on the screen; what was in flight was followed to its end."
+                run.halt.set(Halted(Outcome.PAUSED, "paused", words, "Run it again."))
 
 
 _TYPES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
-from prefect.states import Cancelling
+from prefect.states import Cancelling, Paused
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
@@ -190,3 +190,21 @@ def test_a_flow_that_was_paused_raises_what_came_of_it(double):
         asyncio.run(bulk_import(file="paused.csv"))
     assert raised.value.summary.outcome is Outcome.PAUSED
     assert double.jobs == {}
+
+
+def test_a_run_that_is_paused_on_the_screen_buys_nothing_more(double):
+    double.weather = Weather(latency=0.001, pattern_time=12.0, product_time=1.0, spread=0.01)
+    sheet(*(row(at) for at in range(20)), name="held.csv")
+
+    async def case():
+        running = asyncio.create_task(bulk_import(file="held.csv", return_state=True))
+        while not double.jobs:
+            await asyncio.sleep(0.1)
+        async with get_client() as client:
+            tagged = FlowRunFilter.model_validate({"tags": {"all_": ["production:held"]}})
+            (mine,) = await client.read_flow_runs(flow_run_filter=tagged)
+            await client.set_flow_run_state(mine.id, Paused(timeout_seconds=600), force=True)
+        return await running
+
+    assert asyncio.run(case()).name == "Paused"
+    assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4
