@@ -43,8 +43,9 @@ import: $(VENV)/.installed ## turn FILE (default inputs/spring_catalog.csv) into
 up: $(VENV)/.installed ## Prefect UI, worker, deployments and the embedded studio in one terminal
 	$(BIN)/patternmill up $(ARGS)
 
-test: setup ## run all tests but the soak: about four minutes
-	$(PYTEST) -n $(TESTERS) tests
+test: setup ## run all tests but the soak: some seven minutes on two cores
+	$(PYTEST) -n $(TESTERS) tests --ignore tests/studio
+	$(PYTEST) -n 2 tests/studio # apart: examples are drawn by chance, which threads of Prefect disturb
 
 test-quick: setup ## the tests without the slow ones: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" tests

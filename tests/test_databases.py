@@ -159,7 +159,7 @@ def pool(tmp_path, postgres):
         pool.terminate()
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # PgBouncer is seldom installed
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_two_runs_behind_a_pool_in_transaction_mode_buy_nothing_twice(tmp_path, monkeypatch, pool):

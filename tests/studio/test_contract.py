@@ -15,6 +15,9 @@ from studio.operations.table import OPERATIONS
 
 from .in_process import AUTHORIZED, InProcess
 
+# Of schemathesis' own strategies.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
+
 #: The accepted statuses; 422 stands for a body that is impossible in a way that a schema cannot say.
 ACCEPTED = ["2xx", "401", "404", "409", "422"]
 CONFIG = {
