@@ -60,7 +60,8 @@ class Round:
         env = clean | {f"PATTERNMILL_{name}": text for name, text in settings.items()}
         env |= {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PYTHONPATH": str(ROOT)}
         sheet = [] if verb == "retry" else [str(self.folder / f"{catalog}.csv")]
-        command = [verb, *sheet, "--catalog", catalog, "--out", str(self.folder / catalog), "--yes"]
+        named = [catalog] if verb == "retry" else [*sheet, "--catalog", catalog]
+        command = [verb, *named, "--out", str(self.folder / catalog), "--yes"]
         with (self.folder / f"{catalog}.log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "cli.main", *command], env=env, cwd=self.folder, stdin=subprocess.DEVNULL,

@@ -103,6 +103,7 @@ def shown(decision):
         (answer(200, '{"jobId": "job_1", "progress": NaN}'), {}, "job_1"),
         (answer(200, '{"jobId": "job_'), {}, "again, in doubt"),
         (answer(200, '{"jobId": "job_'), {"alike": 3}, "held: unreadable"),
+        (answer(200, '{"jobId": "job_1", "input": {"requestId": "r1", "pro'), {}, "again, in doubt"),
         (answer(200, {"jobId": 7}), LATE, "held: unreadable"),
         (answer(200, {"jobId": "\ud800"}), {}, "again, in doubt"),
         (answer(200, [JOB]), {}, "again, in doubt"),

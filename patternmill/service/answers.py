@@ -154,7 +154,9 @@ def decide_create(answer: Answer, now: Situation) -> Decision:
         return _wait(answer, now, in_doubt=may_be_executed and answer.trouble != "unreachable")
     if status < 300 and job_in(answer.data):
         return _created(answer.data, now)
-    words = Words(answer.data, answer.text, now.asked.sent)
+    words = Words(
+        answer.data, answer.text if status >= 400 else "", now.asked.sent
+    )  # half a job says nothing
     if words.say_under_way:
         return _wait(answer, now, in_doubt=True)
     if status in (409, 412) or words.say_known:
