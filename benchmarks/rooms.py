@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("cli", "flows", "tasks", "patternmill")
 #: The most lines of the four packages together.
-WALL = 8_500
+WALL = 12_800
 #: Files of other kinds are generated, or no code.
 _COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
 #: The most lines of each room: a folder with all below it, or some modules of `patternmill`.

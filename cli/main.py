@@ -11,6 +11,7 @@ from patternmill.errors import Refusal
 
 _VERBS = {
     "check": "making", "offer": "making", "import": "making", "refresh": "making", "retry": "making",
+    "remake": "making",
     "status": "looking_up", "explain": "looking_up", "catalog": "looking_up", "results": "looking_up",
     "settle": "deciding", "pause": "deciding", "unpause": "deciding",
     "up": "serving", "studio": "serving",

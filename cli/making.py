@@ -48,6 +48,11 @@ _BUYING = (
     _YES,
     _JSON,
 )
+_ROWS = (
+    click.option("--sku", multiple=True, help="Only this sku; can be given several times."),
+    click.option("--status", multiple=True, help="Only rows with this status, such as failed."),
+    click.option("--code", multiple=True, help="Only rows with this error code."),
+)
 _is_server_lost = threading.Event()
 
 
@@ -123,13 +128,21 @@ def refresh(cron: str | None, **options: Any) -> int:
 
 @click.command()
 @click.argument("catalog")
-@click.option("--sku", multiple=True, help="Only this sku; can be given several times.")
-@click.option("--status", multiple=True, help="Only rows with this status, such as failed.")
-@click.option("--code", multiple=True, help="Only rows with this error code.")
+@_with(*_ROWS)
 @_with(*_BUYING[1:])
 def retry(**options: Any) -> int:
     """Make again what of CATALOG did not end well, with one more attempt for each row."""
     return _buy("retry", **options)
+
+
+@click.command()
+@click.argument("catalog")
+@_with(*_ROWS)
+@click.option("--take", type=click.IntRange(1), help="Go to this take of the named rows' patterns.")
+@_with(*_BUYING[1:])
+def remake(**options: Any) -> int:
+    """Make another take of the patterns of CATALOG that are marked `again`, or of the named rows, and its products."""
+    return _buy("remake", **options)
 
 
 @contextlib.contextmanager

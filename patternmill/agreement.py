@@ -20,6 +20,7 @@ _REASONS = {
     Action.EXISTS: "made before, free",
     Action.HELD: "held: `patternmill settle`",
     Action.FAILED: "failed before: `patternmill retry`",
+    Action.REJECTED: "on rejected patterns, not made",
 }
 
 

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from patternmill.items import Row, likeness_of
 from patternmill.text import key, normal
@@ -48,6 +48,8 @@ class Known(NamedTuple):
     content: str
     retired: float | None
     product_id: str
+    pattern: str = ""
+    take: int = 1
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class Changes:
 
     total: int = 0
     added: frozenset[str] = frozenset()
-    #: Rows whose content is another, those of them whose product is replaced, and those with another category ID alone.
+    #: Rows that want another item; those of them whose product is replaced, unless by a person's choice of a take; and
+    #: those with another category ID alone.
     changed: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     recategorized: frozenset[str] = frozenset()
@@ -104,7 +107,11 @@ def compare(
         total=len(living),
         added=frozenset(added),
         changed=frozenset(changed),
-        replaced=frozenset(name for name in changed if living[name].product_id),
+        replaced=frozenset(
+            name
+            for name in changed
+            if living[name].product_id and not _is_decided(living[name], wanted[name], content_of)
+        ),
         recategorized=frozenset(recategorized),
         gone=frozenset(gone),
         renamed=_renamed([wanted[name] for name in added], left, is_bought) if left else {},
@@ -123,17 +130,24 @@ def _renamed(
     return found
 
 
+def _is_decided(known: Known, row: Row, content_of: Callable[[Row], str]) -> bool:
+    """Return whether a row is another one only because a person decided on another take of its pattern."""
+    if not (row.decided and known.content) or known.pattern != row.pattern or known.take == row.take:
+        return False
+    new = content_of(row)
+    return _folded(known.content) == _folded(new) and not _recategorizes(known.content, new)
+
+
 def _recategorizes(before: str, after: str) -> bool:
     """Return whether two contents differ in the category's ID alone, under the same name."""
-    old, new = (json.loads(text or "{}") for text in (before, after))
-    if not old or old["category_id"] == new["category_id"]:
+    if not before or json.loads(before)["category_id"] == json.loads(after)["category_id"]:
         return False
-    folded = [
-        (
-            normal(one["prompt"]),
-            key(one["category"]),
-            {key(name): key(text) for name, text in one["selections"].items()},
-        )
-        for one in (old, new)
-    ]
-    return folded[0] == folded[1]
+    return _folded(before) == _folded(after)
+
+
+def _folded(content: str) -> dict[str, Any]:
+    """Return what a row says, as far as it is not spelling and not the category's ID."""
+    said = json.loads(content)
+    selections = {key(name): key(text) for name, text in said["selections"].items()}
+    folded = {"prompt": normal(said["prompt"]), "category": key(said["category"]), "selections": selections}
+    return {**said, **folded, "category_id": ""}

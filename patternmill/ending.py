@@ -71,7 +71,7 @@ def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
             code, message = refusal["code"], f"{refusal['message']}; {refusal['remedy']}"
         if status == Status.NOT_STARTED and run.halt.first_reason:
             code, message = run.halt.first_reason.code, run.halt.first_reason.message
-        results[number] = Result(status, row.product_id, row.pattern_id, code, message)
+        results[number] = Result(status, row.product_id, row.pattern_id, code, message, str(row.take))
     return results
 
 
@@ -141,7 +141,7 @@ def write_now(
     checked = kept_sheet([row for row in rows if row.retired is None])
     living = zip(checked.sheet.rows.index, (row for row in rows if row.retired is None), strict=True)
     results = {
-        number: Result(row.status, row.product_id, row.pattern_id, row.code, row.message)
+        number: Result(row.status, row.product_id, row.pattern_id, row.code, row.message, str(row.take))
         for number, row in living if not row.refusal
     }  # fmt: skip
     run = reports.last_run(database, environment, catalog)

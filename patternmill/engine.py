@@ -124,8 +124,9 @@ class Engine:
         is_other = self.purchases.is_other(attempt)
         decision = await self.client.create(attempt, in_doubt=in_doubt, is_other=is_other)
         match decision:
-            case Accepted(job_id):
-                return await self._noted(await self.purchases.accept(attempt, job_id))
+            case Accepted(job_id, result_id, address):
+                accepted = await self.purchases.accept(attempt, job_id, result_id, address)
+                return await self._noted(accepted)
             case Refused(code, message):
                 return await self._noted(
                     await self.purchases.end(attempt, State.REJECTED, code=code, message=message)

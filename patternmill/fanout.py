@@ -187,7 +187,7 @@ class Fanout:
 
     async def _make(self, row: Row, item: Item, make: Any, below: Made) -> Made:
         step, admission = self._plan.steps[item.id], self._engine.admission
-        if step.action in (Action.EXISTS, Action.HELD, Action.FAILED) or self._engine.halt:
+        if step.action not in (*BOUGHT, Action.FOLLOW) or self._engine.halt:
             return step.attempt, None
         if step.action in BOUGHT:
             may_begin = True

@@ -33,6 +33,13 @@ class Item:
     label: str = field(compare=False)
     fields: Mapping[str, Any] = field(compare=False)
     parent: "Item | None" = field(default=None, compare=False)
+    #: Where it is created, and the field that names what it is built on.
+    path: str = field(default="", compare=False)
+    parent_field: str = field(default="patternId", compare=False)
+
+    @property
+    def operation(self) -> str:
+        return self.path or f"{self.stage}s/create"
 
     def request_id(self, number: int) -> str:
         """Return the request ID of the item's attempt with this number; the same in each process, for ever."""
@@ -40,10 +47,10 @@ class Item:
 
     def body(self, number: int, parent_id: str | None) -> str:
         """Return the request of an attempt, as it is recorded and then sent."""
-        built_on = {"patternId": parent_id} if parent_id else {}
-        return json.dumps(
-            {"requestId": self.request_id(number), **built_on, **self.fields}, ensure_ascii=False
-        )
+        parent: Any = [parent_id] if self.stage is Stage.PATTERN else parent_id  # a list of references
+        built_on = {self.parent_field: parent} if parent_id else {}
+        whole = {"requestId": self.request_id(number), **built_on, **self.fields}
+        return json.dumps(whole, ensure_ascii=False, default=lambda value: value.as_json())
 
 
 def _identity(environment: str, stage: Stage, content: Mapping[str, Any]) -> str:
@@ -58,13 +65,19 @@ def reference_item(environment: str, sha256: str, name: str) -> Item:
 
 
 def pattern_item(
-    environment: str, prompt: str, model: str = "", reference: Item | None = None, take: int = 1
+    environment: str,
+    prompt: str,
+    model: str = "",
+    reference: Item | None = None,
+    take: int = 1,
+    fields: Mapping[str, str] | None = None,
 ) -> Item:
     """Return the pattern of a prompt; rows whose prompts read the same share it. A further take is another pattern."""
     content: dict[str, Any] = {"prompt": normal(prompt)}
     content |= {"model": model} if model else {}
     content |= {"reference": reference.id} if reference else {}
     content |= {"take": take} if take > 1 else {}
+    content |= {"fields": dict(fields)} if fields else {}
     item_id = _identity(environment, Stage.PATTERN, content)
     return Item(item_id, environment, Stage.PATTERN, prompt[:60], {"prompt": prompt}, reference)
 
@@ -121,11 +134,19 @@ def checkout_item(environment: str, name: str, lines: Iterable[tuple[str, int]])
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that is fit to be made, by its number in the sheet."""
+    """A row that is fit to be made, by its number in the sheet.
+
+    `pattern` is the first take of its pattern, and `take` the one that it wants, which a person `decided` or has
+    rejected.
+    """
 
     number: int
     sku: str
     product: Item
+    pattern: str = ""
+    take: int = 1
+    decided: bool = False
+    is_rejected: bool = False
 
     @property
     def chain(self) -> list[Item]:

@@ -20,10 +20,13 @@ class Action(StrEnum):
     RESEND = "resend"  #: It was refused before.
     EXISTS = "exists"
     FAILED = "failed"  #: It ended for good, until its row changes or a `retry`.
+    REJECTED = "rejected"  #: Nothing is built on a take that a person has rejected.
     HELD = "held"
 
 
 BOUGHT = frozenset({Action.MAKE, Action.RESEND})
+#: Nothing is bought that is built on such an item.
+_BLOCKING = frozenset({Action.FAILED, Action.HELD, Action.REJECTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +124,15 @@ def make_plan(
     steps: dict[str, Step] = {}
     rows = tuple(rows)
     for row in rows:
-        below = Action.EXISTS
+        below = Action.REJECTED if row.is_rejected else Action.EXISTS
         for item in row.chain:
             if item.id not in steps:
                 attempt = last.get(item.id)
                 most = max(attempts, attempt.number + 1) if attempt and retrying else attempts
                 action = next_action(attempt, most, retrying)
-                blocked = action in BOUGHT and below in (Action.FAILED, Action.HELD)
+                blocked = action in BOUGHT and below in _BLOCKING
                 steps[item.id] = Step(item, below if blocked else action, most, attempt, retrying)
-            below = steps[item.id].action
+            below = below if row.is_rejected else steps[item.id].action
     in_turn = tuple(sorted(rows, key=lambda row: _turn(row, steps))) if last else rows
     return Plan(in_turn, steps, prices)
 

@@ -1,16 +1,17 @@
 """The plan of a run: what its sheet wants, what the ledger has, and how much may change without a person."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from patternmill import items
+from patternmill import items, takes
 from patternmill.changes import Changes, RowLimit, compare
 from patternmill.items import Row, Stage
 from patternmill.ledger import catalogs
 from patternmill.ledger.attempts import last_attempts
+from patternmill.ledger.decisions import Decision, Verdict, decisions_of
 from patternmill.plan import Plan, make_plan
 from patternmill.records import content_of
 from patternmill.run import Run
@@ -23,18 +24,20 @@ if TYPE_CHECKING:
 def plan_run(run: Run, checked: "Checked") -> Plan:
     """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
     settings, request = run.settings, run.request
-    rows = list(_rows(settings.service, checked.rows))
+    decisions = decisions_of(run.database, settings.service)
+    for seen, take in run.moves:
+        decisions[seen.pattern] = replace(seen, take=take, verdict=Verdict.NONE)
+    rows = list(_rows(run, checked.rows, decisions))
     wanted = set[str]()
     for row in rows:
         wanted.update(map(attrgetter("id"), row.chain))
     prices = dict(zip(Stage, map(settings.price, Stage), strict=True))
     last = last_attempts(run.database, settings.service, wanted)
-    plan = make_plan(rows, last, settings.attempts, prices, request.verb == "retry")
-    return (
-        plan
-        if request.verb == "retry"
-        else _within_limits(run, replace(plan, changes=_changes(run, checked, plan)))
-    )
+    plan = make_plan(rows, last, settings.attempts, prices, request.is_of_record)
+    if request.is_of_record:
+        return plan
+    changes = _changes(run, checked, plan, decisions)
+    return _within_limits(run, replace(plan, changes=changes))
 
 
 def _within_limits(run: Run, plan: Plan) -> Plan:
@@ -62,23 +65,27 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
     return plan
 
 
-def _rows(environment: str, cells: Any) -> Iterator[Row]:
-    patterns: dict[str, items.Item] = {}
+def _rows(run: Run, cells: Any, decisions: Mapping[str, Decision]) -> Iterator[Row]:
+    bases: dict[tuple[str, str], takes.Base] = {}
     choices: dict[tuple[str, str], items.Choice] = {}
-    wanted = cells[["sku", "prompt", "category_id", "selections"]]
-    for number, sku, prompt, category, selections in wanted.itertuples(name=None):
-        if prompt not in patterns:
-            patterns[prompt] = items.pattern_item(environment, prompt)
+    wanted = cells[["sku", "prompt", "category_id", "selections", "extras"]]
+    for number, sku, prompt, category, selections, extras in wanted.itertuples(name=None):
+        if (prompt, extras) not in bases:
+            bases[prompt, extras] = takes.base_of(
+                run.settings.service, prompt, extras, decisions, run.contract
+            )
         if (category, selections) not in choices:
             choices[category, selections] = items.choice_of(category, json.loads(selections))
-        yield Row(number, sku, items.product_item(patterns[prompt], sku, choices[category, selections]))
+        base = bases[prompt, extras]
+        product = items.product_item(base.item, sku, choices[category, selections])
+        yield Row(number, sku, product, base.pattern, base.take, base.decided, base.is_rejected)
 
 
-def _changes(run: Run, checked: "Checked", plan: Plan) -> Changes:
+def _changes(run: Run, checked: "Checked", plan: Plan, decisions: Mapping[str, Decision]) -> Changes:
     """Return what the sheet has otherwise than its catalog."""
     environment, database = run.settings.service, run.database
     refused = set(map(sku_key, filter(None, checked.problems["sku"])))
-    unsold = set(map(items.likeness_of, map(attrgetter("product"), _rows(environment, checked.unsold))))
+    unsold = {items.likeness_of(row.product) for row in _rows(run, checked.unsold, decisions)}
     return compare(
         catalogs.known_rows(database, environment, run.catalog),
         dict(zip(map(sku_key, map(attrgetter("sku"), plan.rows)), plan.rows, strict=True)),

@@ -6,14 +6,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from patternmill.changes import NO_SKU
-from patternmill.items import likeness_of
+from patternmill.items import Row, likeness_of
 from patternmill.plan import Plan
 from patternmill.text import sku_key
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
 
-_EMPTY = {"content": "", "likeness": "", "refusal": "", "wants": "", "built_on": ""}
+_EMPTY = {"content": "", "likeness": "", "pattern": "", "take": 1, "refusal": "", "wants": "", "built_on": ""}
 #: What of a row makes it another one in the catalog.
 _SAME = ("position", "number", "cells", "refusal", "wants")
 
@@ -21,11 +21,14 @@ _SAME = ("position", "number", "cells", "refusal", "wants")
 def content_of(checked: "Checked", number: int) -> str:
     """Return what a row that is fit says, as JSON."""
     row: Any = checked.rows.loc[number]
-    return _content(row["prompt"], row["category_id"], row["category"], row["selections"])
+    return _content(row["prompt"], row["category_id"], row["category"], row["selections"], row["extras"])
 
 
-def _content(prompt: str, category_id: str, category: str, selections: str) -> str:
-    said = {"prompt": prompt, "category_id": category_id, "category": category}
+def _content(prompt: str, category_id: str, category: str, selections: str, extras: str) -> str:
+    said: dict[str, Any] = {"prompt": prompt, "category_id": category_id, "category": category}
+    more: dict[str, Any] = json.loads(extras) if extras else {}
+    more.pop("kept_take", None)  # it counts where nothing is decided, and is a decision from then on
+    said |= {"extras": more} if more else {}
     return json.dumps({**said, "selections": json.loads(selections)}, ensure_ascii=False)
 
 
@@ -38,7 +41,7 @@ def records(
     """
     from patternmill.tables.kept import kept_cells
 
-    fit = checked.rows[["prompt", "category_id", "category", "selections"]]
+    fit = checked.rows[["prompt", "category_id", "category", "selections", "extras"]]
     contents = dict(zip(fit.index.tolist(), fit.itertuples(index=False, name=None), strict=True))
     wanted = dict(zip(map(attrgetter("number"), plan.rows), plan.rows, strict=True))
     refusals = refusals_of(checked) if len(checked.problems) else {}
@@ -53,8 +56,7 @@ def records(
         if number in contents:
             record["content"] = _content(*contents[number])
         if row := wanted.get(number):
-            record |= {"wants": row.product.id, "likeness": likeness_of(row.product)}
-            record["built_on"] = row.product.parent.id if row.product.parent else ""
+            record |= wanted_by(row)
         else:
             refusal = refusals.get(number) or _renamed(plan.changes.renamed[number])
             record["refusal"] = json.dumps(refusal, ensure_ascii=False)
@@ -68,6 +70,13 @@ def records(
         )  # fmt: skip
         made.append(record)
     return made
+
+
+def wanted_by(row: Row) -> dict[str, Any]:
+    """Return what the catalog keeps of the item that a row wants."""
+    built_on = row.product.parent.id if row.product.parent else ""
+    wants = {"wants": row.product.id, "built_on": built_on, "likeness": likeness_of(row.product)}
+    return {**wants, "pattern": row.pattern, "take": row.take}
 
 
 def skus_of(checked: "Checked") -> dict[int, str]:

@@ -1,5 +1,6 @@
 """What is asked of a run, what was agreed to, and how a run ends."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from patternmill.errors import Overlap, Refusal
 from patternmill.money import parse_amount
-from patternmill.states import Outcome
+from patternmill.states import CatalogRow, Outcome
+from patternmill.text import sku_key
 
 
 def _is_amount(text: str) -> str:
@@ -34,17 +36,38 @@ class Agreement(BaseModel):
 class Request(Agreement):
     """What a person, a schedule or a program asks for. The parameters of flows are these fields."""
 
-    verb: Literal["import", "refresh", "retry"] = "import"
+    verb: Literal["import", "refresh", "retry", "remake"] = "import"
     file: Path | None = None
     catalog: str | None = None
     environment: str | None = None
     mapping: Path | None = None
     out: Path | None = None
     plan_only: bool = False
-    #: The rows of a retry; all where none is named.
+    #: The rows of a retry or remake; all that need it where none is named.
     sku: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    #: The take that a remake goes to; without it, another one.
+    take: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def is_of_record(self) -> bool:
+        """Return whether its rows are those on record, and not those of a sheet."""
+        return self.verb in ("retry", "remake")
+
+    @property
+    def names_rows(self) -> bool:
+        return bool(self.sku or self.status or self.code)
+
+    def chooses(self, row: CatalogRow) -> bool:
+        """Return whether a row is one of those that are named."""
+        skus = {sku_key(sku) for sku in self.sku}
+        code = row.code or (json.loads(row.refusal)["code"] if row.refusal else "")
+        return (
+            (not skus or sku_key(row.sku) in skus)
+            and (not self.status or row.status in self.status)
+            and (not self.code or code in self.code)
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import difflib
-import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -13,27 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill.changes import NO_SKU
+from patternmill.contract import Contract, read_contract
 from patternmill.engine import Engine
 from patternmill.errors import Halted, Refusal
 from patternmill.fanout import Fanout, Maker
 from patternmill.halt import Admission, Halt, stops
 from patternmill.items import Stage
-from patternmill.ledger import catalogs
+from patternmill.ledger import catalogs, decisions
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
+from patternmill.ledger.decisions import Decision, decisions_of
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment
 from patternmill.mark import write_marks
 from patternmill.money import parse_amount
 from patternmill.offer import read_offer
 from patternmill.plan import Plan, affordable
-from patternmill.records import records
+from patternmill.records import records, wanted_by
+from patternmill.remake import rows_to_remake
 from patternmill.request import Request
 from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
 from patternmill.settings import STUDIO, Settings, read_settings
-from patternmill.states import CatalogRow, Outcome, Status
-from patternmill.text import counted, key, sku_key
+from patternmill.states import Outcome, Status
+from patternmill.text import counted, key
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -58,8 +60,12 @@ class Run:
     engine: Engine | None = None
     #: What the service answered about its offer, to be kept once the run begins.
     answers: Mapping[str, Any] = field(default_factory=dict)
-    #: The keys of the sheet's rows in the catalog, in the sheet's order.
+    contract: Contract = field(default_factory=Contract)
+    #: The keys of the sheet's rows in the catalog, in the sheet's order; of a retry or remake, what they wanted before.
     keys: list[str] = field(default_factory=list)
+    wanted: list[str] = field(default_factory=list)
+    #: The takes to which a remake moves patterns, by what was seen to be decided.
+    moves: list[tuple[Decision, int]] = field(default_factory=list)
     #: What of the plan is left as it is, in words.
     left: list[str] = field(default_factory=list)
     #: How many items have been made or followed to their end, of how many.
@@ -92,7 +98,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
     try:
         check_environment(database, settings)
         async with Client(settings) as client:
-            run = Run(request, settings, database, client)
+            run = Run(request, settings, database, client, contract=read_contract(settings.service_file))
             if stops.is_stopped:
                 run.halt.stop()
             yield run
@@ -111,11 +117,12 @@ def _check_name(asked: str | None, settings: Settings) -> None:
 
 
 async def check_sheet(run: Run) -> "Checked":
-    """Read the sheet and what is offered, and check every row; for a retry, take the rows on record."""
-    if run.request.verb == "retry":
+    """Read the sheet and what is offered, and check every row; for a retry or remake, take the rows on record."""
+    if run.request.is_of_record:
         return _kept_rows(run)
     from patternmill.tables.checks import check_rows
     from patternmill.tables.columns import read_columns
+    from patternmill.tables.extras import Extras
     from patternmill.tables.mapping import read_mapping
     from patternmill.tables.sheet import read_sheet
 
@@ -123,7 +130,7 @@ async def check_sheet(run: Run) -> "Checked":
         raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
     mapping = read_mapping(run.request.file, run.request.mapping)
     sheet = read_sheet(run.request.file, mapping)
-    columns = read_columns(sheet.header, sheet.name, mapping)
+    columns = read_columns(sheet.header, sheet.name, mapping, run.contract)
     run.is_part = columns.run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
     words = set[str]()
@@ -134,11 +141,12 @@ async def check_sheet(run: Run) -> "Checked":
         run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
     )
     run.answers = offer.answers
-    return check_rows(sheet, columns, offer, mapping.words)
+    extras = Extras(run.contract, run.request.file.parent)
+    return check_rows(sheet, columns, offer, mapping.words, extras)
 
 
 def _kept_rows(run: Run) -> "Checked":
-    """Return the rows of the catalog that did not end well, as they are on record."""
+    """Return rows of the catalog as they are on record: those that did not end well, or whose patterns are remade."""
     from patternmill.tables.kept import kept_sheet
 
     run.catalog = _named(run.request.catalog)
@@ -146,26 +154,17 @@ def _kept_rows(run: Run) -> "Checked":
     if not rows:
         message = f"There is no catalog {run.catalog} in {run.settings.service}."
         raise Refusal("no_catalog", message, "`patternmill status` lists the catalogs.")
-    chosen = [
-        row
-        for row in rows
-        if row.retired is None and row.status != Status.SUCCEEDED and _is_chosen(row, run.request)
-    ]
+    living = [row for row in rows if row.retired is None]
+    if run.request.verb == "remake":
+        decided = decisions_of(run.database, run.settings.service)
+        chosen, run.moves = rows_to_remake(living, decided, run.request)
+    else:
+        chosen = [row for row in living if row.status != Status.SUCCEEDED and run.request.chooses(row)]
     if not chosen:
-        message = f"{run.catalog} has no row to retry."
-        raise Halted(Outcome.COMPLETED, "nothing_to_retry", message)
-    run.keys = [row.key for row in chosen]
+        message = f"{run.catalog} has no row to {run.request.verb}."
+        raise Halted(Outcome.COMPLETED, f"nothing_to_{run.request.verb}", message)
+    run.keys, run.wanted = [row.key for row in chosen], [row.wants for row in chosen]
     return kept_sheet(chosen)
-
-
-def _is_chosen(row: CatalogRow, request: Request) -> bool:
-    skus = {sku_key(sku) for sku in request.sku}
-    code = row.code or (json.loads(row.refusal)["code"] if row.refusal else "")
-    return (
-        (not skus or sku_key(row.sku) in skus)
-        and (not request.status or row.status in request.status)
-        and (not request.code or code in request.code)
-    )
 
 
 def _named(catalog: str | None) -> str:
@@ -197,12 +196,16 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     mark(run)
     lease = Lease(run.database, environment, run.catalog)
     rows: list[dict[str, Any]] = []
-    replaced: list[str] = []
-    if request.verb != "retry":
+    replaced, kept_takes, moved = list[str](), dict[str, int](), list[dict[str, Any]]()
+    if request.is_of_record:
+        moved = _moved(run, checked, plan)
+    else:
         stored = catalogs.stored_rows(run.database, environment, run.catalog)
         rows = records(checked, plan, stored, lease.driver, run.is_part)
         run.keys = list(map(itemgetter("key"), rows))
-        if not run.is_part:
+        if run.is_part:
+            kept_takes = {row.pattern: row.take for row in plan.rows if row.take > 1 and not row.decided}
+        else:
             replaced = [name for name in stored.keys() - set(run.keys) if name.startswith(NO_SKU)]
     differing = list(filter(itemgetter("differs"), rows))
     gone = plan.changes.gone if request.verb == "refresh" else frozenset()
@@ -212,6 +215,10 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         if gone or replaced:
             catalogs.drop_rows(connection, environment, run.catalog, gone, replaced)
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
+        for seen, take in run.moves:
+            decisions.move(connection, environment, seen, take)
+        decisions.keep_takes(connection, environment, kept_takes)
+        catalogs.want_rows(connection, environment, run.catalog, moved)
 
     about = {
         "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
@@ -231,6 +238,15 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         run.client.polling[stage] = Polling(purchases.last_durations(stage))
     limit = settings.in_doubt_limit.total_seconds()
     run.engine = Engine(purchases, run.client, run.halt, Admission(run.halt, purchases.standings), limit)
+
+
+def _moved(run: Run, checked: "Checked", plan: Plan) -> list[dict[str, Any]]:
+    """Return the rows on record that want another item by now, with what they want."""
+    before = dict(zip(checked.sheet.rows.index.tolist(), zip(run.keys, run.wanted, strict=True), strict=True))
+    return [
+        {"key": before[row.number][0], **wanted_by(row)}
+        for row in plan.rows if row.product.id != before[row.number][1]
+    ]  # fmt: skip
 
 
 async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:

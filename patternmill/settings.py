@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     home: Path = Path(".patternmill")
     #: A PostgreSQL address for several machines; else a file in the home.
     ledger_url: SecretStr | None = None
+    #: What the service promises beyond the published interface, as TOML: models, references, refinements, pictures.
+    service_file: Path | None = None
     currency: str = ""
     price_pattern: Amount = 0
     price_product: Amount = 0

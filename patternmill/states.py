@@ -41,6 +41,7 @@ class Attempt:
     item_id: str
     number: int
     stage: str
+    operation: str
     environment: str
     catalog: str
     driver: str
@@ -100,7 +101,8 @@ class CatalogRow:
     `key` is the folded sku, or `# ` and the row's number where the sku is unusable. `cells` is a JSON array in the
     order of `header`, the JSON array of the header of the sheet that it came from last. `content` is a JSON object
     with `prompt`, `category`, `category_id` and `selections`, and `refusal` one with `code`, `message`, `remedy` and
-    `column`; empty where there is none. `wants` and `has` are items, the others are the service's IDs:
+    `column`; empty where there is none. `pattern` is the first take of its pattern, `take` the one that it wants, and
+    `verdict` a person's about that. `wants` and `has` are items, the others are the service's IDs:
     `product_id` and `pattern_id` of the item that it wants, `has_product_id` and `has_pattern_id` of what it has.
     """
 
@@ -113,6 +115,8 @@ class CatalogRow:
     cells: str
     content: str
     likeness: str
+    pattern: str
+    take: int
     refusal: str
     wants: str
     built_on: str
@@ -122,6 +126,8 @@ class CatalogRow:
     status: str
     code: str
     message: str
+    verdict: str
+    note: str
     product_id: str
     pattern_id: str
     has_product_id: str

@@ -39,12 +39,15 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
         "id": {"not_any_": [mine.id]},
         "start_time": {"before_": mine.start_time},
     }
-    try:
-        async with asyncio.timeout(_PATIENCE), get_client() as client:
-            await _end(client, earlier, Crashed(message=_DIED))
-            await end_questions(client, await open_questions(client, environment, catalog))
-    except Exception as error:  # whatever the client raises
-        _log.info("Runs of dead processes stay open on the screen: %r", error)
+    for pause in (0.5, 2.0, 0.0):
+        try:
+            async with asyncio.timeout(_PATIENCE), get_client() as client:
+                await _end(client, earlier, Crashed(message=_DIED))
+                await end_questions(client, await open_questions(client, environment, catalog))
+                return
+        except Exception as error:  # whatever the client raises
+            _log.warning("Runs of dead processes stay open on the screen: %r", error)
+            await asyncio.sleep(pause)
 
 
 async def _end(client: PrefectClient, earlier: dict[str, Any], state: State[Any]) -> None:

@@ -49,7 +49,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from tasks import deployments
 
     root, here = tmp_path / "project", Path(__file__).parent
-    for name in ("bulk-import", "catalog-refresh", "retry-failed"):
+    for name in ("bulk-import", "catalog-refresh", "retry-failed", "remake-patterns"):
         function = name.replace("-", "_")
         path = root / "flows" / f"{function}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,9 @@ from tests.virtual import play
 
 KEY, NOON = "sk-canary-7f3a9c1d5e", 1_800_000_000.0
 BODY = {"requestId": "r1", "prompt": "blue herons"}
-INTENDED = Attempt("r1", "i1", 1, "pattern", "e", "c", "d", "herons", json.dumps(BODY), State.INTENDED)
+INTENDED = Attempt(
+    "r1", "i1", 1, "pattern", "patterns/create", "e", "c", "d", "herons", json.dumps(BODY), State.INTENDED
+)
 ACCEPTED = replace(INTENDED, state=State.ACCEPTED, job_id="job_1", accepted_at=NOON)
 JOB = {"jobId": "job_1", "kind": "pattern", "status": "running", "result": None}
 DONE = JOB | {"status": "succeeded", "result": {"patternId": "pat_1"}}

@@ -53,7 +53,7 @@ def run_until(point, kind, environment, asked, takeover=45.0):
         return (around(), execute(self, sql, **values), around())[1]
 
     Connection.execute = committed
-    Client.post = lambda self, *asked: (met(), post(self, *asked))[1]
+    Client.post = lambda self, *asked, **how: (met(), post(self, *asked, **how))[1]
 
     def before(call):
         return lambda *arguments: (met(is_of_file=True), call(*arguments))[1]

@@ -34,7 +34,7 @@ async def run_once(name: str, **parameters: Any) -> tuple[str, str]:
 
 def test_each_deployment_of_the_file_runs_in_the_folder_that_it_was_registered_in(deployed: Path) -> None:
     names = asyncio.run(register_deployments("studio"))
-    assert names == ["bulk-import", "catalog-refresh", "retry-failed"]
+    assert names == ["bulk-import", "catalog-refresh", "remake-patterns", "retry-failed"]
     state, message = asyncio.run(run_once("bulk-import/bulk-import", file="a.csv", catalog="spring"))
     assert state == "Completed"
     assert message.startswith("a.csv of spring in ")  # the environment of who registered it first stays

@@ -15,6 +15,7 @@ from prefect.states import Cancelling, Paused
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
+from flows.remake_patterns import remake_patterns
 from flows.retry_failed import retry_failed
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
@@ -54,11 +55,12 @@ async def recorded(**tags):
 
 
 def test_parameters_of_flows_are_the_fields_of_a_request():
-    rows = {"sku", "status", "code"}
+    rows = {"sku", "status", "code", "take"}
     fields = set(Request.model_fields) - {"verb"}
     for of_sheet in (bulk_import, catalog_refresh):
         assert set(of_sheet.parameters.properties) == fields - rows
-    assert set(retry_failed.parameters.properties) == fields - {"file", "mapping"}
+    assert set(retry_failed.parameters.properties) == fields - {"file", "mapping", "take"}
+    assert set(remake_patterns.parameters.properties) == fields - {"file", "mapping"}
 
 
 def test_an_awaited_flow_returns_its_summary(double):

@@ -17,6 +17,7 @@ def attempt(item, state, number=1, **more):
         item.id,
         number,
         item.stage,
+        item.operation,
         "production",
         "spring",
         "run",

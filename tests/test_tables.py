@@ -268,7 +268,7 @@ def test_sheets_that_are_refused_whole(tmp_path, content, code):
 )
 def test_the_same_row_in_many_layouts(tmp_path, content):
     (row,) = checked(tmp_path, content).rows.itertuples(index=False)
-    assert tuple(row) == ("A-1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}')
+    assert tuple(row) == ("A-1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}', "")
 
 
 @pytest.mark.parametrize(

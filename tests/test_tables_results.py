@@ -31,8 +31,10 @@ CONTENT = {
 }
 ROW = {
     "key": "a1", "sku": "A1", "position": 0, "number": 2, "run": "run-1", "header": '["sku", "prompt", "note"]',
-    "cells": '["A1", "herons", ""]', "content": json.dumps(CONTENT), "likeness": "", "refusal": "", "wants": "p1",
+    "cells": '["A1", "herons", ""]', "content": json.dumps(CONTENT), "likeness": "", "pattern": "q1", "take": 1,
+    "refusal": "", "wants": "p1",
     "built_on": "q1", "has": "p1", "since": 0.0, "retired": None, "status": "succeeded", "code": "", "message": "",
+    "verdict": "", "note": "",
     "product_id": "prd_1", "pattern_id": "pat_1", "has_product_id": "prd_1", "has_pattern_id": "pat_1",
 }  # fmt: skip
 
@@ -212,8 +214,8 @@ def test_the_products_of_a_catalog_are_what_its_rows_have_now(tmp_path):
     ]
     write_catalog(tmp_path, rows)
     assert table(tmp_path / "catalog.csv").to_numpy().tolist() == [
-        ["'=B", "prd_0", "pat_1", "", "", ""],
-        ["A1", "prd_1", "pat_1", "herons", "Cushion", '{"size": "50x50"}'],
+        ["'=B", "prd_0", "pat_1", "", "", "", ""],
+        ["A1", "prd_1", "pat_1", "herons", "Cushion", '{"size": "50x50"}', ""],
     ]
     assert list(table(tmp_path / "sheet.csv")["sku"]) == ["A1", "A1", "A1"]
 
@@ -242,7 +244,7 @@ def test_kept_rows_are_the_same_value_as_a_sheet_that_was_checked():
     rows.append(catalog_row(key="#3", number=3, content="", **unsold))
     kept = kept_sheet(rows)
     assert kept.columns.header == ("sku", "prompt", "note", "sku")
-    assert kept.rows.loc[5].tolist() == ["A1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}']
+    assert kept.rows.loc[5].tolist() == ["A1", "herons", "cat_cushion", "Cushion", '{"size": "50x50"}', ""]
     assert list(kept.unsold.index) == [2]
     assert kept.refused == 2
     assert kept.problems[["row", "column", "code", "suggestion"]].to_numpy().tolist() == [

@@ -85,7 +85,7 @@ def test_ctrl_c_drains_the_runs_and_then_ends_server_and_studio(project: Path) -
     with serving(["-c", _UP], root) as process:
         said = until_line(process, "Ctrl-C stops.")
         addresses = re.findall(r"http://127\.0\.0\.1:\d+", said)
-        assert "bulk-import, catalog-refresh, retry-failed" in said
+        assert "bulk-import, catalog-refresh, remake-patterns, retry-failed" in said
         assert "studio, http" in said
         run = begin(addresses[0], file="work", catalog="spring")
         assert comes_true((root / "working").exists)

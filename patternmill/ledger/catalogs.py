@@ -11,16 +11,21 @@ from patternmill.ledger.database import Database
 from patternmill.states import CatalogRow
 
 _MINE = "environment = :environment AND catalog = :catalog"
-_KNOWN = f"SELECT key, sku, wants, likeness, content, retired, has_product_id FROM row_states WHERE {_MINE}"
+_KNOWN = f"""
+SELECT key, sku, wants, likeness, content, retired, has_product_id, pattern, take FROM row_states WHERE {_MINE}
+"""
 _ROWS = """
-SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, cells, content, likeness, refusal, wants,
-    built_on, has, since, retired, status, code, row_states.message AS message, product_id, pattern_id, has_product_id,
+SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, cells, content, likeness, pattern, take,
+    refusal, wants, built_on, has, since, retired, status, code, row_states.message AS message, verdict, note,
+    product_id, pattern_id, has_product_id,
     has_body
 FROM row_states LEFT JOIN runs ON runs.id = row_states.run
 WHERE row_states.environment = :environment AND row_states.catalog = :catalog ORDER BY position, key
 """
 _STORED = f"SELECT key, position, number, run, cells, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
-_STATES = f"SELECT key, status, code, message, refusal, product_id, pattern_id FROM row_states WHERE {_MINE}"
+_STATES = (
+    f"SELECT key, status, code, message, refusal, product_id, pattern_id, take FROM row_states WHERE {_MINE}"
+)
 _RETIRED = """
 SELECT likeness, sku FROM row_states WHERE environment = :environment AND retired IS NOT NULL
     AND has_product_id <> '' AND catalog <> :catalog AND NOT EXISTS (
@@ -30,18 +35,26 @@ SELECT likeness, sku FROM row_states WHERE environment = :environment AND retire
     )
 """
 _COLUMNS = (
-    "key", "sku", "position", "number", "run", "cells", "content", "likeness", "refusal", "wants", "built_on", "since",
+    "key", "sku", "position", "number", "run", "cells", "content", "likeness", "pattern", "take", "refusal", "wants",
+    "built_on", "since",
 )  # fmt: skip
-#: Gives a row what the sheet says now. What it wanted before, if that was made, is what it has until then.
+#: What a row wanted before, if that was made, is what it has until the new one is.
+_HAS = """has = CASE
+        WHEN EXISTS (SELECT 1 FROM attempts WHERE item_id = catalog_rows.wants AND state = 'succeeded')
+        THEN catalog_rows.wants ELSE catalog_rows.has
+    END"""
+#: Gives a row what the sheet says now.
 _WRITE = f"""
 INSERT INTO catalog_rows (environment, catalog, {", ".join(_COLUMNS)}, has)
 VALUES (:environment, :catalog, :{", :".join(_COLUMNS)}, '')
 ON CONFLICT (environment, catalog, key) DO UPDATE SET
     {", ".join(map("{0} = excluded.{0}".format, _COLUMNS[1:]))}, retired = NULL,
-    has = CASE
-        WHEN EXISTS (SELECT 1 FROM attempts WHERE item_id = catalog_rows.wants AND state = 'succeeded')
-        THEN catalog_rows.wants ELSE catalog_rows.has
-    END
+    {_HAS}
+"""
+_WANT = f"""
+UPDATE catalog_rows SET
+    wants = :wants, built_on = :built_on, likeness = :likeness, pattern = :pattern, take = :take, {_HAS}
+WHERE {_MINE} AND key = :key
 """
 _RETIRE = f"UPDATE catalog_rows SET retired = :at WHERE {_MINE} AND key = :key AND retired IS NULL"
 _FORGET = f"DELETE FROM catalog_rows WHERE {_MINE} AND key = :key"
@@ -90,6 +103,14 @@ def write_rows(
     """Write rows that differ from what is stored."""
     place = {"environment": environment, "catalog": catalog, "since": time.time()}
     connection.execute_many(_WRITE, list(map(place.__or__, map(dict, rows))))
+
+
+def want_rows(
+    connection: Connection, environment: str, catalog: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Let rows that are on record want other items; what they say stays as it is."""
+    place = {"environment": environment, "catalog": catalog}
+    connection.execute_many(_WANT, list(map(place.__or__, map(dict, rows))))
 
 
 def drop_rows(

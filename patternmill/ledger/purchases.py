@@ -50,6 +50,11 @@ _GIVE_BACK_DAY = "UPDATE environments SET spent = spent - :price WHERE name = :n
 _OF_OTHER = (
     "SELECT 1 FROM attempts WHERE environment = :environment AND {} = :id AND request_id <> :request_id"
 )
+_OTHERS = {
+    "job_id": "The service answered with {}, which is the job of another request.",
+    "result_id": "The service names {}, which another item has.",
+}
+_ADDRESS = "UPDATE checkouts SET address = :address WHERE item_id = :item_id"
 _TAKE_OVER = f"""
 UPDATE attempts SET driver = :mine
 WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'accepted') RETURNING {COLUMNS}
@@ -117,10 +122,11 @@ class Purchases:
         if self._lease.brake:
             raise self._lease.brake
         price, at = self._settings.price(item.stage), self._now()
-        self._reserve(connection, price, at)
         number = last.number + (action is Action.MAKE) if last else 1
+        body = item.body(number, parent_id)
+        self._reserve(connection, price, at)
         asked: dict[str, Any] = {
-            "driver": self.driver, "catalog": self._lease.catalog, "body": item.body(number, parent_id),
+            "driver": self.driver, "catalog": self._lease.catalog, "body": body,
             "amount": price, "currency": self._settings.currency, "intended_at": at, "label": item.label,
         }  # fmt: skip
         if last and action is Action.RESEND:
@@ -140,6 +146,7 @@ class Purchases:
             "item_id": item.id,
             "number": number,
             "stage": item.stage,
+            "operation": item.operation,
         }
         new = Attempt(**values, environment=self._environment, state=State.INTENDED, **asked)
         connection.insert("attempts", **values, environment=self._environment, state=new.state, **asked)
@@ -163,32 +170,38 @@ class Purchases:
             message = "The limit of this run is reached."
             raise Halted(Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again for the rest.")
 
-    async def accept(self, attempt: Attempt, job_id: str) -> Attempt:
-        """Record the job of an attempt; one that belongs to another request is a contradiction, and is held."""
-        message = f"The service answered with {job_id}, which is the job of another request."
+    async def accept(self, attempt: Attempt, job_id: str, result_id: str = "", address: str = "") -> Attempt:
+        """Record the job of an attempt; one that belongs to another request is a contradiction, and is held.
+
+        `result_id`: what was made at once; `address`: where it is paid.
+        """
         learned = {"job_id": job_id, "accepted_at": self._now(), "code": "", "message": ""}
-        return await self._record_once("job_id", message, attempt, State.ACCEPTED, learned)
+
+        def change(connection: Connection) -> Attempt:
+            accepted = self._once(connection, "job_id", attempt, State.ACCEPTED, learned)
+            if not result_id or accepted.state is not State.ACCEPTED:
+                return accepted
+            connection.execute(_ADDRESS, item_id=attempt.item_id, address=address)
+            return self._once(connection, "result_id", accepted, State.SUCCEEDED, {"result_id": result_id})
+
+        return await self._database.write(change)
 
     async def succeed(self, attempt: Attempt, result_id: str) -> Attempt:
         """Record the result of an attempt; one that another item has is a contradiction, and is held."""
-        message = f"The job {attempt.job_id} names {result_id}, which another item has."
         learned = {"result_id": result_id, "code": "", "message": ""}
-        return await self._record_once("result_id", message, attempt, State.SUCCEEDED, learned)
+        return await self._database.write(
+            lambda connection: self._once(connection, "result_id", attempt, State.SUCCEEDED, learned)
+        )
 
-    async def _record_once(
-        self, name: str, message: str, attempt: Attempt, state: State, learned: Learned
+    def _once(
+        self, connection: Connection, name: str, attempt: Attempt, state: State, learned: Learned
     ) -> Attempt:
         """Record a state with an ID that is new, or hold the attempt where another request has that ID."""
-
-        def change(connection: Connection) -> Attempt:
-            mine = {"environment": self._environment, "request_id": attempt.request_id}
-            if connection.row(_OF_OTHER.format(name), **mine, id=learned[name]):
-                return self._end(
-                    connection, attempt, State.HELD, {"code": "contradiction", "message": message}
-                )
-            return self._end(connection, attempt, state, learned)
-
-        return await self._database.write(change)
+        mine = {"environment": self._environment, "request_id": attempt.request_id}
+        if connection.row(_OF_OTHER.format(name), **mine, id=learned[name]):
+            words: Learned = {"code": "contradiction", "message": _OTHERS[name].format(learned[name])}
+            return self._end(connection, attempt, State.HELD, words)
+        return self._end(connection, attempt, state, learned)
 
     async def end(self, attempt: Attempt, state: State, **learned: Any) -> Attempt:
         """Record a state of an attempt with what was learned. What was refused is given back to the budget."""

@@ -51,6 +51,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     item_id TEXT NOT NULL,
     number BIGINT NOT NULL,
     stage TEXT NOT NULL,
+    operation TEXT NOT NULL,
     environment TEXT NOT NULL,
     catalog TEXT NOT NULL,
     driver TEXT NOT NULL,
@@ -96,7 +97,8 @@ CREATE INDEX IF NOT EXISTS events_by_request ON events (request_id);
 CREATE INDEX IF NOT EXISTS events_by_stage ON events (environment, stage, state, seq);
 
 -- The rows of each catalog, by folded sku, or by `# ` and the row's number where the sku is unusable: what the sheet says
--- (`cells`, in the order of the header of `run`), the item that it wants and the one whose product it has.
+-- (`cells`, in the order of the header of `run`), the item that it wants and the one whose product it has. `pattern` is the
+-- first take of its pattern, and `take` the one that it wants.
 CREATE TABLE IF NOT EXISTS catalog_rows (
     environment TEXT NOT NULL,
     catalog TEXT NOT NULL,
@@ -108,6 +110,8 @@ CREATE TABLE IF NOT EXISTS catalog_rows (
     cells TEXT NOT NULL,
     content TEXT NOT NULL,
     likeness TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    take BIGINT NOT NULL,
     refusal TEXT NOT NULL,
     wants TEXT NOT NULL,
     built_on TEXT NOT NULL,
@@ -117,6 +121,34 @@ CREATE TABLE IF NOT EXISTS catalog_rows (
     PRIMARY KEY (environment, catalog, key)
 );
 CREATE INDEX IF NOT EXISTS rows_by_likeness ON catalog_rows (environment, likeness);
+CREATE INDEX IF NOT EXISTS rows_by_pattern ON catalog_rows (environment, pattern);
+
+-- What a person decided about a pattern, by its first take: the take that is wanted, the verdict about that one, and the
+-- highest take that was ever wanted.
+CREATE TABLE IF NOT EXISTS decisions (
+    environment TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    take BIGINT NOT NULL,
+    newest BIGINT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('', 'pick', 'reject', 'again')),
+    note TEXT NOT NULL,
+    person TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (environment, pattern)
+);
+
+-- The checkout of each order by its name, with the address where a person pays, and the order that it became.
+CREATE TABLE IF NOT EXISTS checkouts (
+    environment TEXT NOT NULL,
+    name TEXT NOT NULL,
+    catalog TEXT NOT NULL,
+    item_id TEXT NOT NULL,
+    pieces BIGINT NOT NULL,
+    address TEXT NOT NULL DEFAULT '',
+    made_order TEXT NOT NULL DEFAULT '',
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (environment, name)
+);
 
 -- The last answer of the service about what it offers; `category_id` is empty for the list of categories.
 CREATE TABLE IF NOT EXISTS offers (
@@ -148,15 +180,23 @@ SELECT found.*,
         ELSE 'not_started'
     END AS status,
     CASE
+        WHEN is_rejected THEN 'rejected_pattern'
         WHEN refusal <> '' OR state = 'succeeded' THEN ''
         WHEN words <> '' THEN words
         WHEN state = 'intended' THEN 'unanswered'
         WHEN state = 'accepted' THEN 'job_running'
         ELSE ''
     END AS code,
-    CASE WHEN state = 'succeeded' THEN '' ELSE said END AS message
+    CASE
+        WHEN is_rejected THEN 'The pattern is rejected: take that back, or mark it `again` and have it remade.'
+        WHEN state = 'succeeded' THEN ''
+        ELSE said
+    END AS message
 FROM (
     SELECT rows.*,
+        COALESCE(decided.verdict, '') AS verdict,
+        COALESCE(decided.note, '') AS note,
+        rows.refusal = '' AND decided.verdict = 'reject' AND product.state IS NULL AS is_rejected,
         COALESCE(product.state, base.state, '') AS state,
         COALESCE(product.code, base.code, '') AS words,
         COALESCE(product.message, base.message, '') AS said,
@@ -172,4 +212,6 @@ FROM (
         ON base.item_id = rows.built_on
         AND base.number = (SELECT MAX(number) FROM attempts WHERE item_id = rows.built_on)
     LEFT JOIN attempts AS owned ON owned.item_id = rows.has AND owned.state = 'succeeded'
+    LEFT JOIN decisions AS decided
+        ON decided.environment = rows.environment AND decided.pattern = rows.pattern AND decided.take = rows.take
 ) AS found

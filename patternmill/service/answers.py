@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from patternmill.service.evidence import Asked, contradiction, job_in, result_in
+from patternmill.items import Stage
+from patternmill.service.evidence import AT_ONCE, Asked, contradiction, job_in, made_in, result_in
 from patternmill.service.words import Words, cleaned
 
 #: Statuses about the account: every other request would get the same answer. What to do about each.
@@ -72,7 +73,11 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
+    """The service named a job, or at once what was made; `address`: where the buyer pays a checkout."""
+
     job_id: str
+    result_id: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +157,8 @@ def decide_create(answer: Answer, now: Situation) -> Decision:
     if status is None or answer.is_page or status in _UNCERTAIN or status == 429:
         may_be_executed = status is None or status < 300 or status >= 500 or status in _UNCERTAIN
         return _wait(answer, now, in_doubt=may_be_executed and answer.trouble != "unreachable")
-    if status < 300 and job_in(answer.data):
-        return _created(answer.data, now)
+    if status < 300 and (made := made_in(answer.data, now.asked.stage)):
+        return _created(made, now)
     words = Words(
         answer.data, answer.text if status >= 400 else "", now.asked.sent
     )  # half a job says nothing
@@ -221,7 +226,13 @@ def _created(data: dict[str, Any], now: Situation) -> Decision:
     if problem := contradiction(data, now.asked):
         return _held("contradiction", problem)
     failed = _failed(data, now) if data.get("status") == "failed" else None
-    return failed if isinstance(failed, Held) else Accepted(job_in(data))
+    if isinstance(failed, Held):
+        return failed
+    is_made = now.asked.stage in AT_ONCE and data.get("status") == "succeeded"
+    address = str(data.get("checkoutUrl") or "") if now.asked.stage is Stage.CHECKOUT else ""
+    is_address = address.isprintable() and address.startswith(("https://", "http://"))
+    result = result_in(data, now.asked.stage) if is_made else ""
+    return Accepted(job_in(data), result, address if is_address else "")
 
 
 def _unreadable(answer: Answer, now: Situation) -> Decision:

@@ -88,11 +88,11 @@ class Client(AbstractAsyncContextManager["Client"]):
         Raises what `confirm` raises: this time nothing was sent.
         """
         stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
-        operation, bucket, began = f"{stage}s/create", self.pace.creates[stage], loop.time()
+        operation, bucket, began = attempt.operation, self.pace.creates[stage], loop.time()
         now = Situation(self._asked(operation, attempt, is_other), self._patience[0], in_doubt=in_doubt)
         while True:
             sent_at = loop.time()
-            answer, now = await self._judged(operation, attempt.body, now, began)
+            answer, now = await self._judged(operation, attempt.body, now, began, is_create=True)
             decision = answers.decide_create(answer, now)
             if not isinstance(decision, Again):
                 if isinstance(decision, answers.Accepted):
@@ -171,13 +171,14 @@ class Client(AbstractAsyncContextManager["Client"]):
         return None
 
     async def _judged(
-        self, operation: str, body: str, now: Situation, began: float
+        self, operation: str, body: str, now: Situation, began: float, *, is_create: bool = False
     ) -> tuple[Answer, Situation]:
         """Send one request, and return its answer with the situation in which it is judged."""
-        answer, at = await self.post(operation, body), asyncio.get_running_loop().time()
+        answer = await self.post(operation, body, is_create=is_create)
+        at = asyncio.get_running_loop().time()
         return answer, now.met(answer, at - began, max(at - self._quiet_since, 0.0), self._works)
 
-    async def post(self, operation: str, body: str) -> Answer:
+    async def post(self, operation: str, body: str, *, is_create: bool = False) -> Answer:
         """Send one request, and return what came back within the deadline. Never raises but for `confirm`.
 
         The transport sends it: an httpx client around it follows redirects and costs half of a request's CPU.
@@ -196,7 +197,7 @@ class Client(AbstractAsyncContextManager["Client"]):
             "POST",
             _address(self._url, operation),
             headers={"content-length": str(len(content))},
-            content=confirmed() if operation.endswith("/create") else content,
+            content=confirmed() if is_create else content,
             extensions={"timeout": {"connect": min(self._deadline, _CONNECT)}},
         )
         try:

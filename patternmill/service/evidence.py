@@ -17,6 +17,8 @@ _RESULTS = {
     Stage.PRODUCT: "productId",
     Stage.CHECKOUT: "checkoutId",
 }
+#: What a service may make without a job.
+AT_ONCE = frozenset({Stage.REFERENCE, Stage.CHECKOUT})
 _KINDS = frozenset({Stage.REFERENCE, Stage.PATTERN, Stage.PRODUCT, Stage.CHECKOUT})
 #: The fields, beside selections, in which items of ours can be told apart.
 _COMPARED = frozenset({"requestId", "prompt", "patternId"})
@@ -41,6 +43,14 @@ class Asked:
 def job_in(data: Any) -> str:
     """Return the ID of the job that an answer is about; empty where it names none that can be used."""
     return _identifier(data, "jobId")
+
+
+def made_in(data: Any, stage: Stage) -> dict[str, Any] | None:
+    """Return an answer to a create as one about a job: it names one, or, for some stages, at once what was made."""
+    if job_in(data):
+        return dict(data)
+    made = _identifier(data, _RESULTS[stage]) if stage in AT_ONCE else ""
+    return {**data, "jobId": made, "status": "succeeded", "result": data} if made else None
 
 
 def result_in(data: Mapping[str, Any], stage: Stage) -> str:

@@ -11,13 +11,14 @@ from patternmill.offer import Offer
 from patternmill.tables.cells import IS_PLAIN, Fault, fault_of
 from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
+from patternmill.tables.extras import NO_EXTRAS, Extras
 from patternmill.tables.mapping import NEEDED, OPTION, Proposal
 from patternmill.tables.results import restored
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.text import UNSAFE, counted, shown, sku_key
 
 PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
-ROW = ("sku", "prompt", "category_id", "category", "selections")
+ROW = ("sku", "prompt", "category_id", "category", "selections", "extras")
 _MARKUP = re.compile(r"</?[a-z]+[^>]*>|&[a-z]+;", re.IGNORECASE)
 _NAMED = 6
 _AS_TEXT = "make the column texts (in Excel: Data > Text to Columns > Text), or save the sheet as CSV"
@@ -43,7 +44,9 @@ class Checked:
         return len(self.sheet.rows) - len(self.rows)
 
 
-def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str, str]) -> Checked:
+def check_rows(
+    sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str, str], extras: Extras = NO_EXTRAS
+) -> Checked:
     """Return the sheet with all its problems. `words` says what a word of the sheet means, by the word's key."""
     sheet = sheet if columns.run is None else _as_written(sheet, columns)
     found = [*_misshapen(sheet, columns)]
@@ -59,7 +62,9 @@ def check_rows(sheet: Sheet, columns: Columns, offer: Offer, words: Mapping[str,
     ids, categories, selections, faults = zip(*chosen, strict=True) if chosen else ((), (), (), ())
     if any(faults):
         found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
-    cells = zip(ROW, (skus, prompts, ids, categories, selections), strict=True)
+    beside, faults_beside = extras.of(whole, columns)
+    found += faults_beside
+    cells = zip(ROW, (skus, prompts, ids, categories, selections, beside), strict=True)
     rows = pd.DataFrame(dict(cells), whole.index, dtype="str")
     bad, unsellable = dict(found), dict(of_sku)
     fit = rows[~rows.index.isin([*bad, *unsellable])] if bad or unsellable else rows

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from patternmill.contract import NO_CONTRACT, Contract
 from patternmill.errors import InputRefused
 from patternmill.tables.mapping import NEEDED, NOTE, OPTION, OURS, SELECTIONS, ColumnsRefused, SheetMapping
 from patternmill.text import key, shown
 
-#: Columns for what the interface does not show. Nothing is built on a guess, and a create that may not be repeated.
-_UNPROMISED = frozenset({"model", "reference"})
+#: Columns of what a pattern is made by, beside its prompt. All but the first need a promise of the service.
+_EXTRAS = ("take", "model", "reference", "refine:", "field:")
 
 
 @dataclass(frozen=True)
@@ -22,23 +23,29 @@ class Columns:
     carried: tuple[int, ...]
     #: Carried ones that nobody said are remarks: an option must not hide there.
     unsaid: tuple[int, ...] = ()
-    #: Our column `run`, in a file that is the results of a run; and that of the cells beyond its header.
+    #: In a file that is the results of a run: our columns `run` and `take`, and that of the cells beyond its header.
     run: int | None = None
+    take: int | None = None
     beyond: int | None = None
 
     @property
     def choices(self) -> dict[str, int]:
         """Return the positions of the columns that choose options."""
-        choices = dict(self.used)
-        for name in NEEDED:
-            choices.pop(name, None)
-        return choices
+        return {name: at for name, at in self.used.items() if name == SELECTIONS or name.startswith(OPTION)}
+
+    @property
+    def extras(self) -> dict[str, int]:
+        """Return the positions of the columns that say by what a pattern is made, beside its prompt."""
+        kept = {} if self.take is None else {"kept_take": self.take}
+        return {name: at for name, at in self.used.items() if name.startswith(_EXTRAS)} | kept
 
     def title(self, name: str) -> str:
         return self.header[self.used[name]]
 
 
-def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Columns:
+def read_columns(
+    header: Sequence[str], name: str, mapping: SheetMapping, contract: Contract = NO_CONTRACT
+) -> Columns:
     """Return what each column of a sheet is. Raises InputRefused where one is missing, double or contradictory."""
     meanings = list(map(mapping.meaning, header))
     results = _results(meanings)
@@ -49,25 +56,31 @@ def read_columns(header: Sequence[str], name: str, mapping: SheetMapping) -> Col
         if at in ours:
             continue
         carried.append(at)
-        if meaning in (*NEEDED, SELECTIONS) or meaning.startswith(OPTION):
+        is_extra = meaning in _EXTRAS or meaning.startswith(("refine:", "field:"))
+        if is_extra and meaning != "take" and not contract.promises(meaning):
+            raise _not_promised(name, header[at])
+        if meaning in (*NEEDED, SELECTIONS) or meaning.startswith(OPTION) or is_extra:
             meaning = f"{OPTION}\0{at}" if meaning == OPTION else meaning
             if meaning in used:
                 twice = f"{shown(header[used[meaning]])} and {shown(header[at])}"
                 message = f"{name} has the column {shown(meaning)} twice: {twice}."
                 raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
             used[meaning] = at
-        elif meaning in _UNPROMISED or meaning.startswith("refine:"):
-            message = (
-                f"{name} has the column {shown(header[at])}, for which the service does not promise repeats."
-            )
-            raise InputRefused(
-                "not_promised", message, f'Delete it, or carry it along: "{header[at]}" = "note".'
-            )
         elif meaning not in ("", NOTE):
             unsaid.append(at)
     _refuse_missing(header, name, mapping, used)
-    ours_at = results.get("run"), results.get("surplus")
+    ours_at = results.get("run"), results.get("take"), results.get("surplus")
     return Columns(tuple(header), used, tuple(carried), tuple(unsaid), *ours_at)
+
+
+def _not_promised(name: str, title: str) -> InputRefused:
+    message = (
+        f"{name} has the column {shown(title)}, which the service's file does not promise to take repeatedly."
+    )
+    remedy = (
+        f'Delete it; carry it along ("{title}" = "note" in the mapping); or see PATTERNMILL_SERVICE_FILE.'
+    )
+    return InputRefused("not_promised", message, remedy)
 
 
 def _results(meanings: Sequence[str]) -> dict[str, int]:

@@ -75,5 +75,6 @@ def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFram
         if row.content:
             said = json.loads(row.content)
             ours = dumps(said["selections"])
-            lines[number] = (row.sku, said["prompt"], said["category_id"], said["category"], ours)
+            beside = dumps(said["extras"]) if "extras" in said else ""
+            lines[number] = (row.sku, said["prompt"], said["category_id"], said["category"], ours, beside)
     return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")

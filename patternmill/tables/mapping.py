@@ -17,7 +17,7 @@ from patternmill.text import UNSAFE, key, nearest, shown
 NEEDED = ("sku", "prompt", "category")
 OPTION, SELECTIONS, NOTE = "option:", "selections", "note"
 #: The columns that results add to the sheet's own, and the one for cells that a row had beyond its header.
-RESULTS = ("status", "product_id", "pattern_id", "error_code", "error", "run")
+RESULTS = ("status", "product_id", "pattern_id", "error_code", "error", "take", "run")
 BEYOND = "surplus"
 OURS = frozenset((*RESULTS, BEYOND))
 #: Columns of a catalog, by the keys of their names.
@@ -72,6 +72,8 @@ def meaning(header: str) -> str:
     name = key(prefix)
     if name == "option":
         return OPTION + key(rest)
+    if colon and name in ("refine", "field"):
+        return f"{name}:{key(rest)}"
     return NOTE if colon and name == NOTE else _OURS.get(key(header), key(header))
 
 

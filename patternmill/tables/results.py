@@ -35,7 +35,8 @@ article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wra
 </style>
 <h1>{title}</h1><main>{cards}</main>
 """
-_PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections"]
+_PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections", "decision"]
+_DECISIONS = {"": "", "pick": "picked", "reject": "rejected", "again": "again"}
 
 
 class Result(NamedTuple):
@@ -46,6 +47,7 @@ class Result(NamedTuple):
     pattern_id: str = ""
     error_code: str = ""
     error: str = ""
+    take: str = ""
 
 
 def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str) -> pd.DataFrame:
@@ -68,7 +70,9 @@ def _refusals(problems: pd.DataFrame) -> dict[int, Result]:
     for row, _, _, code, message, remedy, _ in problems.to_numpy(dtype=object).tolist():
         faults.setdefault(row, (code, []))[1].append(f"{message}; {remedy}")
     refused = Status.REFUSED
-    return {row: Result(refused, "", "", code, ". ".join(those)) for row, (code, those) in faults.items()}
+    return {
+        row: Result(refused, error_code=code, error=". ".join(those)) for row, (code, those) in faults.items()
+    }
 
 
 def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: Mapping[str, Any]) -> None:
@@ -133,7 +137,8 @@ def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
             content = json.loads(row.content) if row.content and row.product_id else {}
             made_of = content.get("prompt", ""), content.get("category", "")
             selections = dumps(content["selections"]) if content else ""
-            products.append((row.sku, row.has_product_id, row.has_pattern_id, *made_of, selections))
+            ids = row.sku, row.has_product_id, row.has_pattern_id
+            products.append((*ids, *made_of, selections, _DECISIONS[row.verdict]))
     return _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ",")
 
 
@@ -142,8 +147,8 @@ def _whole_sheet(rows: Sequence[CatalogRow]) -> pd.DataFrame:
 
     header, cells = kept_table(rows)
     titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
-    added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id, row.code,
-              row.message, row.run) for row in rows]  # fmt: skip
+    added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id,
+              row.code, row.message, str(row.take), row.run) for row in rows]  # fmt: skip
     ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
     frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
     return frame.set_axis([*titles, *RESULTS], axis=1)

@@ -27,11 +27,11 @@ def new_id_per_try() -> None:
     """Send a request under another ID each time."""
     post, sent = client.Client.post, set[str]()
 
-    async def seeded(self: Any, operation: str, body: str) -> Any:
+    async def seeded(self: Any, operation: str, body: str, **how: Any) -> Any:
         if (fields := json.loads(body)).get("requestId") in sent:
             body = json.dumps(fields | {"requestId": str(uuid4())})
         sent.add(fields.get("requestId"))
-        return await post(self, operation, body)
+        return await post(self, operation, body, **how)
 
     client.Client.post = seeded  # type: ignore[method-assign]
 
