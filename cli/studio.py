@@ -1,6 +1,7 @@
 """The embedded studio of a home, which its commands share as they share a Prefect server."""
 
 import contextlib
+import importlib.util
 import json
 import secrets
 import time
@@ -23,9 +24,16 @@ def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[
     with shared_process(folder, partial(_launch, folder, pace), port) as shared:
         address = _address(shared)
         key = (folder / _KEY).read_text().strip()
-        names = f"{PREFIX}STUDIO_URL", f"{PREFIX}API_KEY", f"{PREFIX}ENVIRONMENT"
-        with environment(dict(zip(names, (address, key, STUDIO), strict=True))):
+        said = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO, "SERVICE_FILE": _contract()}
+        with environment({f"{PREFIX}{name}": text for name, text in said.items()}):
             yield address
+
+
+def _contract() -> str:
+    """Return the file of what the studio promises; to import it would take as long as to start it."""
+    package = importlib.util.find_spec("studio")
+    assert package and package.origin
+    return str(Path(package.origin).with_name("service.toml"))
 
 
 def is_meant(settings: Settings) -> bool:

@@ -115,7 +115,11 @@ class Contract(_Part):
         return f"{_digest(str(folder / cell))} {folder / cell}"
 
     def pattern(self, environment: str, prompt: str, extras: Mapping[str, str], take: int) -> Item:
-        """Return a take of the pattern that a row asks for, without refinements."""
+        """Return a take of the pattern that a row asks for, without refinements. Raises Refusal for what has no promise."""
+        for column in extras:
+            if "take" not in column and not self.promises(column):
+                message = f"A row on record has {column}, which the service's file does not promise."
+                raise Refusal("not_promised", message, "Set PATTERNMILL_SERVICE_FILE as before.")
         named = {name.partition(":")[2]: text for name, text in extras.items() if name.startswith("field:")}
         model, digest = extras.get("model", ""), extras.get("reference", "")
         reference = self._reference(environment, *digest.split(" ", 1)) if digest else None
@@ -132,9 +136,11 @@ class Contract(_Part):
         """Return what a product is built on: the pattern after all refinements of its row, in the columns' order."""
         for column, text in extras.items():
             kind, _, name = column.partition(":")
-            if kind == "refine" and (how := self.refine.get(name)):
-                item = refinement_item(pattern, name, {"text": text})
-                pattern = replace(item, fields=how.read(text), path=how.path, parent_field=how.parent)
+            if kind == "refine":
+                how = self.refine[name]
+                fields = how.read(text)
+                item = refinement_item(pattern, name, {"values": json.dumps(list(fields.values()))})
+                pattern = replace(item, fields=fields, path=how.path, parent_field=how.parent)
         return pattern
 
     def _reference(self, environment: str, digest: str, path: str) -> Item:

@@ -56,6 +56,8 @@ class Lease:
     driver: str = field(
         default_factory=lambda: f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:6]}"
     )
+    #: The order that it is about, and not the whole catalog.
+    order: str = ""
     #: What has paused the catalog, as of the last transaction.
     brake: Halted | None = None
     _beaten_at: float = 0.0
@@ -63,6 +65,11 @@ class Lease:
 
     @property
     def key(self) -> str:
+        return f"{self.environment}/order/{self.order}" if self.order else self.place
+
+    @property
+    def place(self) -> str:
+        """Return what a pause of the catalog names."""
         return f"{self.environment}/{self.catalog}"
 
     async def take(self, run: dict[str, Any], write: Callable[[Connection], None]) -> None:
@@ -87,7 +94,7 @@ class Lease:
         self.database.guard = self.prove
 
     def _take(self, connection: Connection, seen: Any, run: dict[str, Any]) -> None:
-        if found := connection.row(_BRAKE, environment=self.environment, place=self.key):
+        if found := connection.row(_BRAKE, environment=self.environment, place=self.place):
             raise _paused(found.words)
         taken = {
             "key": self.key,
@@ -125,7 +132,7 @@ class Lease:
 
     def prove(self, connection: Connection) -> tuple[str, str]:
         """Prove the lease within a transaction, and read the brake. Raises LeaseLost."""
-        place = {"key": self.key, "place": self.key, "environment": self.environment}
+        place = {"key": self.key, "place": self.place, "environment": self.environment}
         if not (found := connection.row(_PROVE, **place, driver=self.driver)):
             raise LeaseLost(
                 "lease_lost", f"Another run has taken over {self.catalog}.", "It goes on with it."

@@ -17,7 +17,16 @@ CATEGORIES = {"cat_tote": "Tote", "cat_mug": "Mug"}
 OPTIONS = [{"name": "size", "values": ["s", "m", "xl"]}, {"name": "label"}]
 #: A size that is offered and not made, and words in a prompt: refused at once, and refused by its job.
 NOT_MADE, REFUSED, UNSAFE = "xl", "[refused]", "[unsafe]"
-_STAGES = {"patterns/create": "pattern", "products/create": "product"}
+_STAGES = {
+    "patterns/create": "pattern",
+    "products/create": "product",
+    "checkouts/create": "checkout",
+    "references/create": "reference",
+    "refine/recolor": "refinement",
+}
+_KINDS = {"refinement": "pattern"}
+#: What is made at once, and is answered with no job.
+_AT_ONCE = frozenset({"checkout", "reference"})
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,8 @@ class Double:
         self.fired: Counter[str] = Counter()
         #: Requests that a client may rightly leave to a person.
         self.doubtful: set[str] = set()
+        #: Checkouts that a person has paid.
+        self.paid: set[str] = set()
         self._answers: dict[str, Reply] = {}
         self._tokens, self._filled_at = 0.0, 0.0
         self._later: set[asyncio.Task[Any]] = set()
@@ -192,6 +203,10 @@ class Double:
             return await self._create(operation, body)
         if operation == "jobs/get":
             return self._poll(body["jobId"])
+        if operation == "orders/get":
+            checkout = body["checkoutId"]
+            order = {"orderId": f"ord_{checkout}", "checkoutId": checkout, "status": "in production"}
+            return Reply(body=order) if checkout in self.paid else Reply(404, {"error": "Not paid yet."})
         if operation == "categories/list":
             return Reply(
                 body={"categories": [{"categoryId": one, "name": name} for one, name in CATEGORIES.items()]}
@@ -325,10 +340,13 @@ class Double:
         return reply
 
     def _view(self, job: Job, *, name: str = "", running: bool = False) -> Reply:
-        """Return what is shown of a job."""
+        """Return what is shown of a job, or of what was made at once."""
+        if job.stage in _AT_ONCE:
+            url = {"checkoutUrl": f"https://pay.example/{job.result}"} if job.stage == "checkout" else {}
+            return Reply(body={f"{job.stage}Id": job.result, **url})
         body: dict[str, Any] = {
             "jobId": name or job.job,
-            "kind": job.stage,
+            "kind": _KINDS.get(job.stage, job.stage),
             "status": "running",
             "result": None,
         }
@@ -342,14 +360,14 @@ class Double:
         if job.reason:
             body |= {"status": "failed", "error": {"message": job.reason}}
         else:
-            body |= {"status": "succeeded", "result": {f"{job.stage}Id": job.result}}
+            body |= {"status": "succeeded", "result": {f"{_KINDS.get(job.stage, job.stage)}Id": job.result}}
         return Reply(body=body | self._odd_end(job))
 
     def _odd_end(self, job: Job) -> dict[str, Any]:
         """Return what is strange about the end of a job."""
         if job.odd:
             self._count(job.odd, job.job)
-        named, other = f"{job.stage}Id", {"pattern": "productId", "product": "patternId"}[job.stage]
+        named, other = f"{job.stage}Id", "patternId" if job.stage == "product" else "productId"
         broke: dict[str, Any] = {"status": "failed", "error": {"message": "it broke"}}
         return {
             "failed_with_result": broke | {"result": {named: job.result}},

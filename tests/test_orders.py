@@ -1,0 +1,114 @@
+"""Orders against the double: one checkout a name, whatever crashes; with other lines the name is refused."""
+
+import asyncio
+
+import pytest
+
+from patternmill.errors import Halted, Refusal
+from patternmill.ledger.brake import pause
+from patternmill.ledger.database import Database
+from patternmill.orders import place_order, plan_order
+from patternmill.settings import read_settings
+from tests.double import Weather
+from tests.test_remake import in_ledger, say
+from tests.test_runs import double, row, run, sheet  # noqa: F401
+
+
+def order(name="samples", quantities=None, quantity=1):
+    async def placed():
+        database = Database("home/ledger.sqlite3")
+        try:
+            plan = plan_order(database, "production", "spring", quantities, quantity)
+            return plan, await place_order(database, read_settings(), name, plan)
+        finally:
+            await database.close()
+
+    return asyncio.run(placed())
+
+
+def checkouts(double):  # noqa: F811
+    return [job for job in double.jobs.values() if job.stage == "checkout"]
+
+
+def test_the_same_order_again_is_the_same_checkout_and_later_its_order(double):  # noqa: F811
+    sheet(row(1), row(2), row(3))
+    run()
+    plan, first = order(quantities={"a-1": 2, "A-3": 1})
+    assert (plan.pieces, plan.words) == (3, "2 products, 3 pieces")
+    (job,) = checkouts(double)
+    assert job.body["lines"] == [
+        {"productId": line.product_id, "quantity": line.quantity}
+        for line in sorted(plan.lines, key=lambda line: line.product_id)
+    ]
+    assert first.address == f"https://pay.example/{job.result}"
+    assert order(quantities={"A-3": 1, "A-1": 2})[1] == first
+    double.paid.add(job.result)
+    assert order(quantities={"A-1": 2, "A-3": 1})[1].order == f"ord_{job.result} in production"
+    assert len(checkouts(double)) == 1
+
+
+def test_other_lines_under_a_name_are_refused_and_another_name_is_another_checkout(double):  # noqa: F811
+    sheet(row(1), row(2))
+    run()
+    order(quantities={"A-1": 1})
+    with pytest.raises(Refusal) as refused:
+        order(quantities={"A-1": 2})
+    assert refused.value.code == "order_exists"
+    order("more", quantities={"A-1": 2})
+    assert len(checkouts(double)) == 2
+
+
+def test_what_is_picked_is_ordered_and_what_is_rejected_or_not_made_is_left_out(double):  # noqa: F811
+    sheet(row(1, "herons"), row(2, "ferns"), row(3, "moss"), row(4, size="huge"))
+    run()
+    with pytest.raises(Refusal) as refused:
+        order()
+    assert refused.value.code == "nothing_to_order"
+    say("pick")
+    plan, checkout = order(quantity=3)
+    assert ([line.sku for line in plan.lines], checkout.pieces) == (["A-1"], 3)
+    say("reject")
+    with pytest.raises(Refusal) as refused:
+        order("other", quantities={"A-1": 1, "A-4": 1})
+    assert "A-1 is left out: its pattern is rejected. A-4 is left out: it has no product." in str(
+        refused.value
+    )
+    with pytest.raises(Refusal, match="no sku A-22"):
+        order("other", quantities={"A-22": 1})
+
+
+def test_a_lost_answer_makes_no_second_checkout(double):  # noqa: F811
+    sheet(row(1))
+    run()
+    double.weather = (
+        Weather(latency=0.001, faults={"lost": 0.7})
+        if "faults" in Weather.__annotations__
+        else double.weather
+    )
+    assert order(quantities={"A-1": 1})[1].checkout_id == checkouts(double)[0].result
+    assert len(checkouts(double)) == 1
+
+
+def test_a_refused_checkout_leaves_its_name_for_other_lines(double):  # noqa: F811
+    sheet(row(1), row(2))
+    run()
+    refusing, double._refusal = (
+        double._refusal,
+        lambda operation, body: double._refused("lines", "No such product."),
+    )
+    with pytest.raises(Refusal) as refused:
+        order(quantities={"A-1": 1})
+    assert refused.value.code == "no_checkout"
+    double._refusal = refusing
+    assert order(quantities={"A-2": 1})[1].pieces == 1
+    assert len(checkouts(double)) == 1
+
+
+def test_a_pause_of_the_catalog_holds_its_orders_too(double):  # noqa: F811
+    sheet(row(1))
+    run()
+    in_ledger(lambda database: asyncio.run(pause(database, "production/spring", "stock", patience=1.0)))
+    with pytest.raises(Halted) as halted:
+        order(quantities={"A-1": 1})
+    assert halted.value.code == "paused"
+    assert not checkouts(double)
