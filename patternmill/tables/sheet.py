@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import SheetMapping
+from patternmill.tables.mapping import NEEDED, SheetMapping
 from patternmill.tables.workbook import read_workbook
 from patternmill.text import counted, shown
 
@@ -22,7 +22,7 @@ from patternmill.text import counted, shown
 SURPLUS = -1
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
-_HEADER_WITHIN, _PART, _KEPT = 20, 500, 4096
+_HEADER_WITHIN, _PART, _KEPT, _PLACES = 20, 500, 4096, 6
 _NO_TABLES = {
     rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
     rb"\x1f\x8b": "a gzip archive",
@@ -31,7 +31,17 @@ _NO_TABLES = {
     rb"\s*<[!?a-zA-Z]": "a web page or XML",
     rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
 }
+#: Files that programs keep beside a sheet: what they are, and in brackets the sheet's name.
+_COMPANIONS = {
+    r"~\$(.+)": "the lock that Excel keeps beside an open workbook",
+    r"\.~lock\.(.+)#": "the lock that LibreOffice keeps beside an open file",
+    r"\._(.+)": "what macOS keeps beside a file on a disk of another system",
+    r"\.(.+)\.sw[a-p]": "what an editor keeps beside an open file",
+    r"(.+)\.(?:crdownload|download|part|partial)": "a download that has not ended",
+}
 _BREAK = re.compile(r"\r\n|\r|\n")
+#: A first line that names the delimiter; no program shows it as a row.
+_SEPARATOR = re.compile(r'(?i)"?sep=(.)"?(?:\r\n|\r|\n)')
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
 
 
@@ -53,18 +63,26 @@ class Sheet:
 
 def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
+    _refuse_companion(path)
     raw = _read_bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
     if raw.startswith(b"PK\x03\x04"):
         return _from_workbook(raw, path.name, sha256, mapping)
     text, encoding = _decode(raw, path.name, mapping.reading.encoding)
     del raw
-    text, delimiter = _delimiter(text, path.name, mapping)
+    delimiter = _delimiter(text, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
     table = _parse(content, path.name, delimiter, mapping)
     return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
+
+
+def _refuse_companion(path: Path) -> None:
+    for pattern, what in _COMPANIONS.items():
+        if found := re.fullmatch(pattern, path.name):
+            meant = shown(path.with_name(found[1]))
+            raise InputRefused("companion_file", f"{path.name} is {what}, no sheet.", f"Name {meant}.")
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -107,12 +125,11 @@ def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
     return text, encoding
 
 
-def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
-    """Return the text without a line `sep=`, and the delimiter: a named one, or what best gives a catalog's columns."""
-    if named := re.match(r'"?sep=(.)"?(?:\r\n|\r|\n)', text):
-        text = text[named.end() :]
+def _delimiter(text: str, mapping: SheetMapping) -> str:
+    """Return the delimiter: one that is named, or what best gives a catalog's columns."""
+    named = _SEPARATOR.match(text)
     if chosen := mapping.reading.delimiter or (named and named[1]):
-        return text, chosen
+        return chosen
     best, found = ((False, -1, -1), 0), ","
     for delimiter in DELIMITERS:
         rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
@@ -123,7 +140,7 @@ def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
             continue
         if max(fits, default=best) > best:
             best, found = max(fits), delimiter
-    return text, found
+    return found
 
 
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
@@ -131,7 +148,7 @@ def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> 
     try:
         return _below_header(_parts(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
     except InputRefused as refusal:
-        if delimiter != "\t" or refusal.code != "open_quote":
+        if delimiter != "\t" or refusal.code not in ("open_quote", "cell_too_long"):
             raise
     return _below_header(_parts(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
 
@@ -143,6 +160,8 @@ class _Part(NamedTuple):
     rows: list[list[str]]
     line: int = 0
     is_broken: bool = False
+    #: Where a quote is not closed where its cell ends: the last row, which is empty in its place.
+    open_quote: str = ""
 
 
 class _Table(NamedTuple):
@@ -155,25 +174,50 @@ class _Table(NamedTuple):
 def _parts(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Part]:
     """Yield every record. By csv: pandas' own parsers merge or drop rows at a stray quote."""
     lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+    above = 0
+    if content[:4].lower() in (b"sep=", b'"sep'):
+        above = 1
+        lines.readline()
     reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
-    number, line, rows = 1, 1, list[list[str]]()
-    try:
-        while True:
+    number, line, rows, place = 1, 1 + above, list[list[str]](), ""
+    while True:
+        try:
             rows.extend(itertools.islice(reader, _PART))  # keeps those before an error
-            if not rows:
-                return
-            yield _Part(number, rows, line, reader.line_num - line + 1 > len(rows))
-            number, line, rows = number + len(rows), reader.line_num + 1, []
-    except csv.Error as error:
-        place = f"in row {number + len(rows)}, up to line {reader.line_num} of the file,"
-        if "field larger" in str(error):
-            message = f"{name}: a cell {place} has more than {csv.field_size_limit():,} characters."
-            raise InputRefused("cell_too_long", message, "Is a quote opened there, and not closed?") from None
-        raise _open_quote(f'{name}: a quote (") {place} is not closed where its cell ends.') from None
+        except csv.Error as error:
+            at, first = number + len(rows), line + sum(map(len, map(_lines, rows)))
+            if "field larger" in str(error):
+                message = f"{name}: a cell in row {at} has more than {csv.field_size_limit():,} characters."
+                raise InputRefused(
+                    "cell_too_long", message, "Is a quote opened there, and not closed?"
+                ) from None
+            place = _place(at, first, reader.line_num + above)
+            rows.append([])
+        if not rows:
+            return
+        last = reader.line_num + above
+        yield _Part(number, rows, line, last - line + 1 > len(rows), place)
+        number, line, rows, place = number + len(rows), last + 1, [], ""
 
 
-def _open_quote(message: str) -> InputRefused:
-    return InputRefused("open_quote", message, 'Close or remove it; within a quoted cell, double it ("").')
+def _lines(cells: Sequence[str]) -> list[str]:
+    """Return the lines of a record, without its quotes."""
+    return _BREAK.split("\0".join(cells))
+
+
+def _place(number: int, first: int, last: int) -> str:
+    lines = f"lines {first} to {last}" if last > first else f"line {first}"
+    return f"row {number} ({lines} of the file)"
+
+
+def _open_quotes(name: str, places: Sequence[str]) -> InputRefused:
+    more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
+    message = (
+        f"{name}: a quoted cell is not closed where it ends, or goes on over lines that look like other rows: "
+        f"{', '.join(places[:_PLACES])}{more}."
+    )
+    return InputRefused(
+        "open_quote", message, 'Close or remove the quote; within a quoted cell, double it ("").'
+    )
 
 
 def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
@@ -183,32 +227,87 @@ def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: Sh
     header = tuple(first.rows[number - 1]) if number <= len(first.rows) else ()
     while header and not header[-1].strip():
         header = header[:-1]
+    if first.open_quote and not header:
+        raise _open_quotes(name, [first.open_quote])
     if not 0 < len(header) <= _MOST_COLUMNS:
         message = f"{name} has {counted(len(header), 'column')} in row {number}, its header."
         raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
-    above = number + len(_BREAK.findall("".join(itertools.chain.from_iterable(first.rows[:number]))))
-    rest = _Part(number + 1, first.rows[number:], above + 1, first.is_broken)
-    rows, blank = _collect(itertools.chain([rest], parts), header, delimiter)
+    above = sum(map(len, map(_lines, first.rows[:number])))
+    rest = first._replace(number=number + 1, rows=first.rows[number:], line=first.line + above)
+    rows, blank = _collect(itertools.chain([rest], parts), name, header, delimiter)
+    place = f", header in row {number}" if number > 1 else ""
+    if needed := _needed(header, mapping):
+        if not mapping.reading.header:
+            _refuse_rows_above(name, first.rows[: number - 1], rows, needed)
+        rows, again = _without_headers(name, header, rows, needed)
+        place += f", header again in row {', '.join(map(str, again))}" if again else ""
     if rows.empty:
         raise InputRefused("header_only", f"{name} has a header and no rows below it.", "Add the rows.")
-    return _Table(f", header in row {number}" if number > 1 else "", header, rows, blank)
+    return _Table(place, header, rows, blank)
 
 
 def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
-    """Return the first of the rows that name most columns; of none that name any, the first one with several cells."""
+    """Return the number of the header among the first rows.
+
+    It is the row that names most columns; of several with all needed ones, only those that follow the first of them
+    count: another one further down is that of a file that was joined. Of none that name any, the first one with
+    several cells.
+    """
     scores = [(mapping.score(cells), sum(map(bool, cells)) > 1, -at) for at, cells in enumerate(top, 1)]
-    return -max(scores)[2] if scores else 1
+    whole = itertools.dropwhile(lambda score: not score[0][0], scores)
+    joined = list(itertools.takewhile(lambda score: score[0][0], whole))
+    return -max(joined or scores)[2] if scores else 1
 
 
-def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> tuple[pd.DataFrame, int]:
+def _needed(header: Sequence[str], mapping: SheetMapping) -> tuple[int, ...]:
+    """Return the positions of sku, prompt and category; nothing where one is missing."""
+    meanings = list(map(mapping.meaning, header))
+    return tuple(map(meanings.index, NEEDED)) if set(NEEDED) <= set(meanings) else ()
+
+
+def _refuse_rows_above(
+    name: str, above: Sequence[Sequence[str]], rows: pd.DataFrame, needed: tuple[int, ...]
+) -> None:
+    """Refuse a sheet of which a row above the header has a sku, a prompt and a category of the rows below."""
+    categories = set(rows[needed[-1]].dropna()) if above else set()
+    for number, cells in enumerate(above, 1):
+        is_whole = len(cells) > max(needed) and all(cells[at].strip() for at in needed)
+        if is_whole and cells[needed[-1]] in categories:
+            message = (
+                f"{name}: row {number}, above the header in row {len(above) + 1}, is like the rows below."
+            )
+            raise InputRefused("wrong_header", message, "Make the header the first row.")
+
+
+def _without_headers(
+    name: str, header: Sequence[str], rows: pd.DataFrame, needed: tuple[int, ...]
+) -> tuple[pd.DataFrame, list[int]]:
+    """Return the rows without headers of files that were joined, and their numbers. Raises InputRefused for others."""
+    titles = {header[at] for at in needed}
+    found = rows[rows.isin([header[needed[0]]]).any(axis=1)] if len(rows) else rows
+    again = []
+    for number, *cells in found.itertuples(name=None):
+        if titles <= set(cells):
+            if tuple(cells[: len(header)]) != tuple(header):
+                message = f"{name} has another header in row {number}."
+                raise InputRefused("wrong_header", message, "Divide the file there.")
+            again.append(number)
+    return rows.drop(again) if again else rows, again
+
+
+def _collect(
+    parts: Iterable[_Part], name: str, header: Sequence[str], delimiter: str
+) -> tuple[pd.DataFrame, int]:
     """Return the rows that show anything as a frame, and the number of the others."""
     width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
     columns: list[tuple[list[str | None], dict[str | None, str | None]]] = [([], {}) for _ in header]
+    open_quotes: list[str] = []
     for part in parts:
         total += len(part.rows)
         rows: Sequence[Sequence[str | None]] = part.rows
         if part.is_broken:
-            _refuse_swallowed(part, header, delimiter)
+            open_quotes += _swallowed(part, header, delimiter)
+        open_quotes += filter(None, [part.open_quote])
         if set(map(len, rows)) == {width} and all(map(str.strip, map(itemgetter(0), part.rows))):
             numbers += range(part.number, part.number + len(rows))
         else:
@@ -222,25 +321,32 @@ def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> t
             column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
         if len(numbers) > _MOST_ROWS:
             raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
+    if open_quotes:
+        raise _open_quotes(name, open_quotes)
     index = pd.Index(numbers, dtype="int64")
     columns.reverse()
     frame = {at: pd.Series(columns.pop()[0], index, dtype="str") for at in range(width)}
     return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
 
 
-def _refuse_swallowed(part: _Part, header: Sequence[str], delimiter: str) -> None:
-    """Refuse rows of which two lines that follow each other have as many separators as the header.
+def _swallowed(part: _Part, header: Sequence[str], delimiter: str) -> Iterator[str]:
+    """Yield the places of rows of which two lines that follow each other have as many separators as a row.
 
     A comma with a space behind it is one of a sentence, unless the header has such commas too.
     """
-    shape = len(header) - 1 - sum(cell.startswith(" ") for cell in header)
+    sentences = "" if any(cell.startswith(" ") for cell in header) else f"{delimiter} "
+    shapes = {len(cells) - 1 for cells in (header, *part.rows)} - {-1, 0, 1}
     line = part.line
     for number, cells in enumerate(part.rows, part.number):
         lines = _BREAK.split(delimiter.join(cells))
-        alike = [one.count(delimiter) - one.count(f"{delimiter} ") == shape for one in lines] if shape else []
-        if any(map(bool.__and__, alike, alike[1:])):
-            place = f"in row {number} (lines {line} to {line + len(lines) - 1} of the file)"
-            raise _open_quote(f"A quoted cell {place} goes on over lines that look like other rows.")
+        if len(lines) > 1:
+            counts = [
+                one.count(delimiter) - (one.count(sentences) if sentences else 0)
+                for one in lines
+                if one.strip()
+            ]
+            if any(one in shapes and two in shapes for one, two in itertools.pairwise(counts)):
+                yield _place(number, line, line + len(lines) - 1)
         line += len(lines)
 
 
