@@ -2,27 +2,35 @@
 
 import csv
 import hashlib
-import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from patternmill.errors import InputRefused
+from patternmill.tables.delimited import (
+    DELIMITERS,
+    HEADER_WITHIN,
+    Part,
+    delimiter_of,
+    lines_of,
+    open_quotes,
+    parts_of,
+    swallowed,
+)
 from patternmill.tables.mapping import NEEDED, SheetMapping
 from patternmill.tables.workbook import read_workbook
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
 SURPLUS = -1
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
-_HEADER_WITHIN, _PART, _KEPT, _PLACES = 20, 500, 4096, 6
+_KEPT = 4096
 _NO_TABLES = {
     rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
     rb"\x1f\x8b": "a gzip archive",
@@ -39,9 +47,6 @@ _COMPANIONS = {
     r"\.(.+)\.sw[a-p]": "what an editor keeps beside an open file",
     r"(.+)\.(?:crdownload|download|part|partial)": "a download that has not ended",
 }
-_BREAK = re.compile(r"\r\n|\r|\n")
-#: A first line that names the delimiter; no program shows it as a row.
-_SEPARATOR = re.compile(r'(?i)"?sep=(.)"?(?:\r\n|\r|\n)')
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
 
 
@@ -59,6 +64,12 @@ class Sheet:
     #: By row and column: what a workbook's cell is that is no text.
     kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
     is_workbook: bool = False
+    #: What should be seen before money is spent.
+    notes: tuple[str, ...] = ()
+    #: By row: its cells in the source, where a correction that was imported since stands for them.
+    corrected: Mapping[int, str] = field(default_factory=dict, repr=False)
+    #: By row: skus of the catalog, any of which a spreadsheet may have shown as what the row has.
+    doubtful: Mapping[int, Sequence[str]] = field(default_factory=dict, repr=False)
 
 
 def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
@@ -70,7 +81,7 @@ def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
         return _from_workbook(raw, path.name, sha256, mapping)
     text, encoding = _decode(raw, path.name, mapping.reading.encoding)
     del raw
-    delimiter = _delimiter(text, mapping)
+    delimiter = delimiter_of(text, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
@@ -81,8 +92,7 @@ def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
 def _refuse_companion(path: Path) -> None:
     for pattern, what in _COMPANIONS.items():
         if found := re.fullmatch(pattern, path.name):
-            meant = shown(path.with_name(found[1]))
-            raise InputRefused("companion_file", f"{path.name} is {what}, no sheet.", f"Name {meant}.")
+            raise InputRefused("companion_file", f"{path.name} is {what}, no sheet.", f"Name {found[1]}.")
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -125,43 +135,14 @@ def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
     return text, encoding
 
 
-def _delimiter(text: str, mapping: SheetMapping) -> str:
-    """Return the delimiter: one that is named, or what best gives a catalog's columns."""
-    named = _SEPARATOR.match(text)
-    if chosen := mapping.reading.delimiter or (named and named[1]):
-        return chosen
-    best, found = ((False, -1, -1), 0), ","
-    for delimiter in DELIMITERS:
-        rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
-        try:
-            top = list(itertools.islice(rows, _HEADER_WITHIN))
-            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
-        except csv.Error:
-            continue
-        if max(fits, default=best) > best:
-            best, found = max(fits), delimiter
-    return found
-
-
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
     """Return the table of a text. Between tabs a quote is a sign like any other, unless all are well-formed."""
     try:
-        return _below_header(_parts(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
+        return _below_header(parts_of(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
     except InputRefused as refusal:
         if delimiter != "\t" or refusal.code not in ("open_quote", "cell_too_long"):
             raise
-    return _below_header(_parts(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
-
-
-class _Part(NamedTuple):
-    """Some rows of a sheet: the number of the first one, and its line in a text file, where a row may span several."""
-
-    number: int
-    rows: list[list[str]]
-    line: int = 0
-    is_broken: bool = False
-    #: Where a quote is not closed where its cell ends: the last row, which is empty in its place.
-    open_quote: str = ""
+    return _below_header(parts_of(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
 
 
 class _Table(NamedTuple):
@@ -171,68 +152,19 @@ class _Table(NamedTuple):
     blank_rows: int
 
 
-def _parts(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Part]:
-    """Yield every record. By csv: pandas' own parsers merge or drop rows at a stray quote."""
-    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
-    above = 0
-    if content[:4].lower() in (b"sep=", b'"sep'):
-        above = 1
-        lines.readline()
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
-    number, line, rows, place = 1, 1 + above, list[list[str]](), ""
-    while True:
-        try:
-            rows.extend(itertools.islice(reader, _PART))  # keeps those before an error
-        except csv.Error as error:
-            at, first = number + len(rows), line + sum(map(len, map(_lines, rows)))
-            if "field larger" in str(error):
-                message = f"{name}: a cell in row {at} has more than {csv.field_size_limit():,} characters."
-                raise InputRefused(
-                    "cell_too_long", message, "Is a quote opened there, and not closed?"
-                ) from None
-            place = _place(at, first, reader.line_num + above)
-            rows.append([])
-        if not rows:
-            return
-        last = reader.line_num + above
-        yield _Part(number, rows, line, last - line + 1 > len(rows), place)
-        number, line, rows, place = number + len(rows), last + 1, [], ""
-
-
-def _lines(cells: Sequence[str]) -> list[str]:
-    """Return the lines of a record, without its quotes."""
-    return _BREAK.split("\0".join(cells))
-
-
-def _place(number: int, first: int, last: int) -> str:
-    lines = f"lines {first} to {last}" if last > first else f"line {first}"
-    return f"row {number} ({lines} of the file)"
-
-
-def _open_quotes(name: str, places: Sequence[str]) -> InputRefused:
-    more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
-    message = (
-        f"{name}: a quoted cell is not closed where it ends, or goes on over lines that look like other rows: "
-        f"{', '.join(places[:_PLACES])}{more}."
-    )
-    return InputRefused(
-        "open_quote", message, 'Close or remove the quote; within a quoted cell, double it ("").'
-    )
-
-
-def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
+def _below_header(parts: Iterator[Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
     """Return the header, which is the row that best names a catalog's columns, and the rows below it."""
-    first = next(parts, _Part(1, []))
-    number = mapping.reading.header or _header_row(first.rows[:_HEADER_WITHIN], mapping)
+    first = next(parts, Part(1, []))
+    number = mapping.reading.header or _header_row(first.rows[:HEADER_WITHIN], mapping)
     header = tuple(first.rows[number - 1]) if number <= len(first.rows) else ()
     while header and not header[-1].strip():
         header = header[:-1]
     if first.open_quote and not header:
-        raise _open_quotes(name, [first.open_quote])
+        raise open_quotes(name, [first.open_quote])
     if not 0 < len(header) <= _MOST_COLUMNS:
         message = f"{name} has {counted(len(header), 'column')} in row {number}, its header."
         raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
-    above = sum(map(len, map(_lines, first.rows[:number])))
+    above = sum(map(len, map(lines_of, first.rows[:number])))
     rest = first._replace(number=number + 1, rows=first.rows[number:], line=first.line + above)
     rows, blank = _collect(itertools.chain([rest], parts), name, header, delimiter)
     place = f", header in row {number}" if number > 1 else ""
@@ -296,18 +228,18 @@ def _without_headers(
 
 
 def _collect(
-    parts: Iterable[_Part], name: str, header: Sequence[str], delimiter: str
+    parts: Iterable[Part], name: str, header: Sequence[str], delimiter: str
 ) -> tuple[pd.DataFrame, int]:
     """Return the rows that show anything as a frame, and the number of the others."""
     width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
     columns: list[tuple[list[str | None], dict[str | None, str | None]]] = [([], {}) for _ in header]
-    open_quotes: list[str] = []
+    places: list[str] = []
     for part in parts:
         total += len(part.rows)
         rows: Sequence[Sequence[str | None]] = part.rows
         if part.is_broken:
-            open_quotes += _swallowed(part, header, delimiter)
-        open_quotes += filter(None, [part.open_quote])
+            places += swallowed(part, header, delimiter)
+        places += filter(None, [part.open_quote])
         if set(map(len, rows)) == {width} and all(map(str.strip, map(itemgetter(0), part.rows))):
             numbers += range(part.number, part.number + len(rows))
         else:
@@ -321,33 +253,12 @@ def _collect(
             column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
         if len(numbers) > _MOST_ROWS:
             raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
-    if open_quotes:
-        raise _open_quotes(name, open_quotes)
+    if places:
+        raise open_quotes(name, places)
     index = pd.Index(numbers, dtype="int64")
     columns.reverse()
     frame = {at: pd.Series(columns.pop()[0], index, dtype="str") for at in range(width)}
     return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
-
-
-def _swallowed(part: _Part, header: Sequence[str], delimiter: str) -> Iterator[str]:
-    """Yield the places of rows of which two lines that follow each other have as many separators as a row.
-
-    A comma with a space behind it is one of a sentence, unless the header has such commas too.
-    """
-    sentences = "" if any(cell.startswith(" ") for cell in header) else f"{delimiter} "
-    shapes = {len(cells) - 1 for cells in (header, *part.rows)} - {-1, 0, 1}
-    line = part.line
-    for number, cells in enumerate(part.rows, part.number):
-        lines = _BREAK.split(delimiter.join(cells))
-        if len(lines) > 1:
-            counts = [
-                one.count(delimiter) - (one.count(sentences) if sentences else 0)
-                for one in lines
-                if one.strip()
-            ]
-            if any(one in shapes and two in shapes for one, two in itertools.pairwise(counts)):
-                yield _place(number, line, line + len(lines) - 1)
-        line += len(lines)
 
 
 def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) -> Sheet:
@@ -356,13 +267,13 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     if not sheets:
         message = f"{name} has no such worksheet, or an empty one."
         raise InputRefused("empty_file", message, "Is it the right file?")
-    best = {one.name: max(mapping.score(cells) for cells in one.rows[:_HEADER_WITHIN]) for one in sheets}
+    best = {one.name: max(mapping.score(cells) for cells in one.rows[:HEADER_WITHIN]) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
         names = ", ".join(shown(one.name) for one in fit)
         message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
         remedy = "Name one in its mapping: `worksheet` under [reading]."
         raise InputRefused("several_worksheets", message, remedy)
-    table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
+    table = _below_header(iter([Part(1, fit[0].rows)]), name, ",", mapping)
     layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
     return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True)
