@@ -31,11 +31,14 @@ _SHEET = (
     click.argument("file", type=_PATH),
     click.option("--mapping", type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."),
 )
+_CATALOG = click.option(
+    "--catalog", help="The catalog. Default: named after the file, or by its column `run`."
+)
 _ENVIRONMENT = click.option("--environment", help="The environment; `studio` is a free trial.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask about the number of items.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
 _BUYING = (
-    click.option("--catalog", help="The catalog. Default: named after the file, or by its column `run`."),
+    _CATALOG,
     _ENVIRONMENT,
     click.option("--out", type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
     click.option("--max-items", type=click.IntRange(0), help="The most items that are bought."),
@@ -66,8 +69,8 @@ def _with(*options: Any) -> Callable[[Any], Any]:
 
 
 @click.command()
-@_with(*_SHEET, _ENVIRONMENT, _JSON)
-def check(file: Path, mapping: Path | None, environment: str | None, as_json: bool) -> int:
+@_with(*_SHEET, _CATALOG, _ENVIRONMENT, _JSON)
+def check(as_json: bool, **options: Any) -> int:
     """Check every row of FILE, name every mistake, and ask what unknown columns mean. Spends nothing.
 
     Exits with 3 where rows are refused.
@@ -75,7 +78,7 @@ def check(file: Path, mapping: Path | None, environment: str | None, as_json: bo
     from patternmill.run import open_run
 
     async def checked() -> int:
-        async with open_run(Request(file=file, mapping=mapping, environment=environment)) as run:
+        async with open_run(Request(**options)) as run:
             found = await checked_with_questions(run)
             from patternmill.tables.checks import report_json, report_lines
 
@@ -84,7 +87,7 @@ def check(file: Path, mapping: Path | None, environment: str | None, as_json: bo
             )
             return 3 if found.refused else 0
 
-    with service(environment, silent=True):
+    with service(options["environment"], silent=True):
         return asyncio.run(checked())
 
 

@@ -18,7 +18,7 @@ from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
 from patternmill.run import Run, mark
-from patternmill.states import CatalogRow, Outcome, Status
+from patternmill.states import NEEDS_A_PERSON, CatalogRow, Outcome, Status
 from patternmill.text import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from patternmill.tables.results import Result
 
 _MOST_FAILURES = 200
-_NEEDS_A_PERSON = frozenset({Status.FAILED, Status.REFUSED, Status.HELD})
 
 
 async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
@@ -127,7 +126,7 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
 def _failures(checked: "Checked", results: "Mapping[int, Result]") -> Iterator[Failure]:
     skus = skus_of(checked)
     for number, result in results.items():
-        if result.status in _NEEDS_A_PERSON:
+        if result.status in NEEDS_A_PERSON:
             yield Failure(number, skus[number], result.status, result.error_code, result.error)
 
 

@@ -1,7 +1,9 @@
 """The rows of a sheet as the catalog keeps them."""
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,16 @@ if TYPE_CHECKING:
 
 _EMPTY = {"content": "", "likeness": "", "pattern": "", "take": 1, "refusal": "", "wants": "", "built_on": ""}
 #: What of a row makes it another one in the catalog.
-_SAME = ("position", "number", "cells", "refusal", "wants")
+_SAME = ("position", "number", "cells", "corrects", "refusal", "wants")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The rows of a catalog by key, the headers of their runs by ID, and the keys of rows that need a person."""
+
+    rows: Mapping[str, Any]
+    headers: Mapping[str, str]
+    unwell: Collection[str] = ()
 
 
 def content_of(checked: "Checked", number: int) -> str:
@@ -33,20 +44,22 @@ def _content(prompt: str, category_id: str, category: str, selections: str, extr
 
 
 def records(
-    checked: "Checked", plan: Plan, stored: Mapping[str, Any], run_id: str, is_part: bool
+    checked: "Checked", plan: Plan, stored: Stored, run_id: str, is_part: bool
 ) -> list[dict[str, Any]]:
     """Return a record for each row of a sheet; `differs` says whether the catalog has it otherwise, or not at all.
 
-    A part of a catalog leaves the positions of rows as they are; its new rows come last.
+    A part of a catalog leaves the positions of rows as they are; its new rows come last. `replaces` is the key of the
+    row without a usable sku that a row of a part was before.
     """
-    from patternmill.tables.kept import kept_cells
+    from patternmill.tables.kept import header_of, kept_cells
 
     fit = checked.rows[["prompt", "category_id", "category", "selections", "extras"]]
     contents = dict(zip(fit.index.tolist(), fit.itertuples(index=False, name=None), strict=True))
     wanted = dict(zip(map(attrgetter("number"), plan.rows), plan.rows, strict=True))
     refusals = refusals_of(checked) if len(checked.problems) else {}
-    after = max(map(attrgetter("position"), stored.values()), default=-1) + 1
-    skus = skus_of(checked)
+    after = max(map(attrgetter("position"), stored.rows.values()), default=-1) + 1
+    skus, header = skus_of(checked), header_of(checked)
+    earlier = _Earlier(checked, stored, header) if is_part else None
     keys = {number: sku_key(skus[number]) for number in contents}
     taken, made = set(keys.values()), list[dict[str, Any]]()
     for place, (number, cells) in enumerate(kept_cells(checked).items()):
@@ -63,11 +76,13 @@ def records(
             if number not in keys and (refusal["is_of_sku"] or record["key"] in taken):
                 record["key"] = f"{NO_SKU}{number}" + (f"/{checked.sheet.name}" if is_part else "")
             taken.add(record["key"])
-        known = stored.get(record["key"])
-        record["position"] = place if not is_part else known.position if known else after + place
+        record |= {"position": place, "corrects": checked.sheet.corrected.get(number, ""), "replaces": ""}
+        if earlier:
+            record |= {"position": after + place, **earlier.of(record)}
+        known = stored.rows.get(record["key"])
         record["differs"] = known is None or known.retired is not None or any(
             getattr(known, name) != record[name] for name in _SAME
-        )  # fmt: skip
+        ) or stored.headers.get(known.run) != header  # fmt: skip
         made.append(record)
     return made
 
@@ -77,6 +92,35 @@ def wanted_by(row: Row) -> dict[str, Any]:
     built_on = row.product.parent.id if row.product.parent else ""
     wants = {"wants": row.product.id, "built_on": built_on, "likeness": likeness_of(row.product)}
     return {**wants, "pattern": row.pattern, "take": row.take}
+
+
+class _Earlier:
+    """Finds what the rows of a part were before: by their key, or by their other cells where that had no usable sku."""
+
+    def __init__(self, checked: "Checked", stored: Stored, header: str) -> None:
+        self._stored, self._header, self._sku = stored, header, checked.columns.title("sku")
+        self._nameless = defaultdict[Any, list[Any]](list)
+        for key, row in stored.rows.items():
+            if key.startswith(NO_SKU):
+                self._nameless[self._texts(row.cells, row.run)].append(row)
+
+    def of(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what of a record follows from the row that it was."""
+        row = self._stored.rows.get(record["key"])
+        key, replaces = record["key"], ""
+        if row is None and (same := self._nameless.get(self._texts(record["cells"]))):
+            row = same.pop(0)
+            key, replaces = (row.key, "") if key.startswith(NO_SKU) else (key, row.key)
+        if row is None:
+            return {}
+        is_corrected = row.key in self._stored.unwell and record["cells"] != row.cells
+        corrects = row.corrects or (row.cells if is_corrected else "")
+        return {"key": key, "replaces": replaces, "position": row.position, "corrects": corrects}
+
+    def _texts(self, cells: str, run: str = "") -> Any:
+        from patternmill.tables.kept import texts_of
+
+        return texts_of(self._stored.headers.get(run, self._header), cells, self._sku)
 
 
 def skus_of(checked: "Checked") -> dict[int, str]:

@@ -28,17 +28,19 @@ from patternmill.mark import write_marks
 from patternmill.money import parse_amount
 from patternmill.offer import read_offer
 from patternmill.plan import Plan, affordable
-from patternmill.records import records, wanted_by
+from patternmill.records import Stored, records, wanted_by
 from patternmill.remake import rows_to_remake
 from patternmill.request import Request
 from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
 from patternmill.settings import STUDIO, Settings, read_settings
-from patternmill.states import Outcome, Status
+from patternmill.states import NEEDS_A_PERSON, Outcome, Status
 from patternmill.text import counted, key
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
+    from patternmill.tables.columns import Columns
+    from patternmill.tables.sheet import Sheet
 
 #: The most rows that one transaction writes.
 _ROWS_AT_ONCE = 5_000
@@ -56,6 +58,8 @@ class Run:
     catalog: str = ""
     #: Whether the sheet is results of ours, and so perhaps a part of its catalog.
     is_part: bool = False
+    #: What the sheet's mapping says of columns and words, as JSON.
+    mapping: str = "{}"
     lease: Lease | None = None
     engine: Engine | None = None
     #: What the service answered about its offer, to be kept once the run begins.
@@ -121,7 +125,7 @@ async def check_sheet(run: Run) -> "Checked":
     if run.request.is_of_record:
         return _kept_rows(run)
     from patternmill.tables.checks import check_rows
-    from patternmill.tables.columns import read_columns
+    from patternmill.tables.columns import read_columns, run_column
     from patternmill.tables.extras import Extras
     from patternmill.tables.mapping import read_mapping
     from patternmill.tables.sheet import read_sheet
@@ -130,9 +134,15 @@ async def check_sheet(run: Run) -> "Checked":
         raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
     mapping = read_mapping(run.request.file, run.request.mapping)
     sheet = read_sheet(run.request.file, mapping)
+    of_run = run_column(sheet.header, mapping)
+    run.is_part = of_run is not None
+    run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, of_run)
+    if run.is_part:
+        known = catalogs.sheets(run.database, run.settings.service, run.catalog)
+        mapping = mapping.over(map(attrgetter("mapping"), known), sheet.header)
+    run.mapping = mapping.model_dump_json(include={"columns", "values"})
     columns = read_columns(sheet.header, sheet.name, mapping, run.contract)
-    run.is_part = columns.run is not None
-    run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
+    sheet = _as_known(run, sheet, columns)
     words = set[str]()
     for word in sheet.rows[columns.used["category"]].dropna().unique():
         words.add(mapping.words.get(key(word), word.strip()))
@@ -143,6 +153,16 @@ async def check_sheet(run: Run) -> "Checked":
     run.answers = offer.answers
     extras = Extras(run.contract, run.request.file.parent)
     return check_rows(sheet, columns, offer, mapping.words, extras)
+
+
+def _as_known(run: Run, sheet: "Sheet", columns: "Columns") -> "Sheet":
+    """Return the sheet with what its catalog knows better of some rows."""
+    from patternmill.tables.kept import with_corrections, with_whole_skus
+
+    place = (run.database, run.settings.service, run.catalog)
+    if run.is_part:
+        return with_whole_skus(sheet, columns, catalogs.skus(*place))
+    return with_corrections(sheet, columns, catalogs.corrections(*place))
 
 
 def _kept_rows(run: Run) -> "Checked":
@@ -200,13 +220,14 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     if request.is_of_record:
         moved = _moved(run, checked, plan)
     else:
-        stored = catalogs.stored_rows(run.database, environment, run.catalog)
+        stored = _stored(run)
         rows = records(checked, plan, stored, lease.driver, run.is_part)
         run.keys = list(map(itemgetter("key"), rows))
+        replaced = list(filter(None, map(itemgetter("replaces"), rows)))
         if run.is_part:
             kept_takes = {row.pattern: row.take for row in plan.rows if row.take > 1 and not row.decided}
         else:
-            replaced = [name for name in stored.keys() - set(run.keys) if name.startswith(NO_SKU)]
+            replaced = [name for name in stored.rows.keys() - set(run.keys) if name.startswith(NO_SKU)]
     differing = list(filter(itemgetter("differs"), rows))
     gone = plan.changes.gone if request.verb == "refresh" else frozenset()
 
@@ -223,7 +244,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     about = {
         "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
         "budget": parse_amount(request.budget), "currency": settings.currency, "delimiter": checked.sheet.delimiter,
-        "header": header_of(checked), "folder": str(run.shelf),
+        "header": header_of(checked), "mapping": run.mapping, "folder": str(run.shelf),
     }  # fmt: skip
     await lease.take(about, write)
     run.lease = lease
@@ -247,6 +268,15 @@ def _moved(run: Run, checked: "Checked", plan: Plan) -> list[dict[str, Any]]:
         {"key": before[row.number][0], **wanted_by(row)}
         for row in plan.rows if row.product.id != before[row.number][1]
     ]  # fmt: skip
+
+
+def _stored(run: Run) -> Stored:
+    """Return what the catalog has, as far as the rows of a sheet are compared with it."""
+    place = (run.database, run.settings.service, run.catalog)
+    headers = {one.id: one.header for one in catalogs.sheets(*place)}
+    states = catalogs.row_states(*place) if run.is_part else {}
+    unwell = {name for name, row in states.items() if row.status in NEEDS_A_PERSON}
+    return Stored(catalogs.stored_rows(*place), headers, unwell)
 
 
 async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:

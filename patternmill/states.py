@@ -71,6 +71,9 @@ class Status(StrEnum):
     NOT_STARTED = "not_started"
 
 
+NEEDS_A_PERSON = frozenset({Status.FAILED, Status.REFUSED, Status.HELD})
+
+
 class Outcome(StrEnum):
     """How a run ended; the values are the names of its Prefect states too."""
 

@@ -42,9 +42,6 @@ LOCK = b"\x06Alex K" + b" " * 48 + b"\x06\0A\0l\0e\0x\0 \0K\0" + b" \0" * 49
 FORK = b"\0\x05\x16\x07\0\x02\0\0Mac OS X        \0\x02\0\0\0\x09\0\0\x002\0\0\x0e\xb0" + b"\0" * 60
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the message is about encodings: nothing says that it is no sheet at all"
-)
 @pytest.mark.parametrize(
     ("name", "content"), [("~$summer.xlsx", LOCK), ("._summer.csv", FORK)], ids=["Excel", "macOS"]
 )
@@ -87,7 +84,6 @@ def corrected(end, old, new):
     return str(path)
 
 
-@pytest.mark.xfail(strict=True, reason="a refresh puts the refused source row in the place of its correction")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("bad", "old", "new"),

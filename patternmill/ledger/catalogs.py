@@ -22,7 +22,12 @@ SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, c
 FROM row_states LEFT JOIN runs ON runs.id = row_states.run
 WHERE row_states.environment = :environment AND row_states.catalog = :catalog ORDER BY position, key
 """
-_STORED = f"SELECT key, position, number, run, cells, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
+_STORED = f"SELECT key, position, number, run, cells, corrects, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
+_CORRECTIONS = f"""
+SELECT corrects, cells, (SELECT header FROM runs WHERE id = run) AS header FROM catalog_rows
+WHERE {_MINE} AND corrects <> '' ORDER BY position
+"""
+_SHEETS = f"SELECT id, header, mapping FROM runs WHERE {_MINE} ORDER BY started_at"
 _STATES = (
     f"SELECT key, status, code, message, refusal, product_id, pattern_id, take FROM row_states WHERE {_MINE}"
 )
@@ -35,7 +40,8 @@ SELECT likeness, sku FROM row_states WHERE environment = :environment AND retire
     )
 """
 _COLUMNS = (
-    "key", "sku", "position", "number", "run", "cells", "content", "likeness", "pattern", "take", "refusal", "wants",
+    "key", "sku", "position", "number", "run", "cells", "corrects", "content", "likeness", "pattern", "take", "refusal",
+    "wants",
     "built_on", "since",
 )  # fmt: skip
 #: What a row wanted before, if that was made, is what it has until the new one is.
@@ -78,6 +84,24 @@ def retired_skus(database: Database, environment: str, catalog: str) -> dict[str
 def stored_rows(database: Database, environment: str, catalog: str) -> dict[str, Any]:
     """Return what is stored of each row, by key."""
     return {row.key: row for row in database.read(_STORED, environment=environment, catalog=catalog)}
+
+
+def skus(database: Database, environment: str, catalog: str) -> list[str]:
+    """Return the skus of a catalog as they are written, those of retired rows too."""
+    found = database.read(
+        f"SELECT sku FROM catalog_rows WHERE {_MINE}", environment=environment, catalog=catalog
+    )
+    return [row.sku for row in found]
+
+
+def corrections(database: Database, environment: str, catalog: str) -> list[Any]:
+    """Return header and cells of each row that was corrected in an import, and the cells that it corrects."""
+    return database.read(_CORRECTIONS, environment=environment, catalog=catalog)
+
+
+def sheets(database: Database, environment: str, catalog: str) -> list[Any]:
+    """Return header and mapping of the sheet of each run, the oldest first."""
+    return database.read(_SHEETS, environment=environment, catalog=catalog)
 
 
 def row_states(database: Database, environment: str, catalog: str) -> dict[str, Any]:

@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS environments (
     spent BIGINT NOT NULL
 );
 
--- Each run with its limits, what it has reserved of them, and how its sheet was written.
+-- Each run with its limits, what it has reserved of them, and how its sheet was written: `mapping` is what its mapping
+-- said of columns and words, as JSON.
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY,
     environment TEXT NOT NULL,
@@ -24,6 +25,7 @@ CREATE TABLE IF NOT EXISTS runs (
     source TEXT NOT NULL,
     header TEXT NOT NULL DEFAULT '[]',
     delimiter TEXT NOT NULL DEFAULT ',',
+    mapping TEXT NOT NULL DEFAULT '{}',
     started_at DOUBLE PRECISION NOT NULL,
     ended_at DOUBLE PRECISION,
     outcome TEXT,
@@ -98,7 +100,8 @@ CREATE INDEX IF NOT EXISTS events_by_stage ON events (environment, stage, state,
 
 -- The rows of each catalog, by folded sku, or by `# ` and the row's number where the sku is unusable: what the sheet says
 -- (`cells`, in the order of the header of `run`), the item that it wants and the one whose product it has. `pattern` is the
--- first take of its pattern, and `take` the one that it wants.
+-- first take of its pattern, and `take` the one that it wants. `corrects`: the cells of the source's row that did not end
+-- well, for which an import of a part put these.
 CREATE TABLE IF NOT EXISTS catalog_rows (
     environment TEXT NOT NULL,
     catalog TEXT NOT NULL,
@@ -108,6 +111,7 @@ CREATE TABLE IF NOT EXISTS catalog_rows (
     number BIGINT NOT NULL,
     run TEXT NOT NULL,
     cells TEXT NOT NULL,
+    corrects TEXT NOT NULL DEFAULT '',
     content TEXT NOT NULL,
     likeness TEXT NOT NULL,
     pattern TEXT NOT NULL,

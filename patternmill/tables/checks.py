@@ -55,6 +55,7 @@ def check_rows(
     skus = list(map(str.strip, whole[columns.used["sku"]].tolist()))
     prompts = list(map(str.strip, whole[columns.used["prompt"]].tolist()))
     of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
+    of_sku += [(row, _doubtful(sku, skus)) for row, skus in sheet.doubtful.items() if skus]
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
     for row, fault in _no_text(sheet, columns) if sheet.kinds else ():
         (of_sku if fault.column == sku else found).append((row, fault))
@@ -75,10 +76,17 @@ def check_rows(
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
-    """Return a results file with its cells as they were in the sheet: CSV alone has apostrophes before formulas."""
+    """Return a results file with its cells as they were in the sheet: CSV alone has apostrophes before formulas.
+
+    A cell that was missing is empty in results; it is missing until something is in it, or the error is taken away.
+    """
     rows = sheet.rows if sheet.is_workbook else sheet.rows.apply(restored)
+    rows = rows.copy()
+    for at in columns.used.values() if columns.error is not None else ():
+        said = missing_cell(columns.header[at]).message
+        was_missing = rows[columns.error].str.contains(said, regex=False).fillna(False).astype(bool)
+        rows[at] = rows[at].mask(was_missing & rows[at].eq(""))
     if columns.beyond is not None:
-        rows = rows.copy()
         rows[SURPLUS] = rows[SURPLUS].fillna(rows[columns.beyond].replace("", None))
     return replace(sheet, rows=rows)
 
@@ -112,6 +120,13 @@ def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Itera
             message = f"the sku is in rows {', '.join(map(str, rows[:_NAMED]))}{more}"
             remedy = "give each row a sku of its own; case and spaces do not distinguish skus"
             yield from ((row, Fault(column, "duplicate_sku", message, remedy)) for row in rows)
+
+
+def _doubtful(column: str, skus: Sequence[str]) -> Fault:
+    message = (
+        f"a spreadsheet took the sku for a number: the catalog has {', '.join(map(shown, skus[:_NAMED]))}"
+    )
+    return Fault(column, "number_as_shown", message, "format the column as Text and type it again")
 
 
 def _no_text(sheet: Sheet, columns: Columns) -> Iterator[Found]:
@@ -166,6 +181,7 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     together = "\n".join(prompts)
     if ("<" in together or "&" in together) and (marked := sum(map(bool, map(_MARKUP.search, prompts)))):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."
+    yield from sheet.notes
     yield from offer.notes
 
 

@@ -157,7 +157,8 @@ def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
 
 def missing_cell(column: str) -> Fault:
     message = f"the row ends before {shown(column)}"
-    return Fault(column, "missing_cells", message, "write a separator for each empty cell")
+    remedy = "write something there, or a separator for each empty cell (in results: delete this text)"
+    return Fault(column, "missing_cells", message, remedy)
 
 
 def parse_selections(text: str) -> dict[str, str]:

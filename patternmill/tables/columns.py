@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 from patternmill.contract import NO_CONTRACT, Contract
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import NEEDED, NOTE, OPTION, OURS, SELECTIONS, ColumnsRefused, SheetMapping
+from patternmill.tables.mapping import (
+    BEYOND,
+    NEEDED,
+    NOTE,
+    OPTION,
+    OURS,
+    SELECTIONS,
+    ColumnsRefused,
+    SheetMapping,
+)
 from patternmill.text import key, shown
 
 #: Columns of what a pattern is made by, beside its prompt. All but the first need a promise of the service.
@@ -27,6 +36,7 @@ class Columns:
     run: int | None = None
     take: int | None = None
     beyond: int | None = None
+    error: int | None = None
 
     @property
     def choices(self) -> dict[str, int]:
@@ -69,8 +79,13 @@ def read_columns(
         elif meaning not in ("", NOTE):
             unsaid.append(at)
     _refuse_missing(header, name, mapping, used)
-    ours_at = results.get("run"), results.get("take"), results.get("surplus")
+    ours_at = map(results.get, ("run", "take", BEYOND, "error"))
     return Columns(tuple(header), used, tuple(carried), tuple(unsaid), *ours_at)
+
+
+def run_column(header: Sequence[str], mapping: SheetMapping) -> int | None:
+    """Return the position of our column `run`, in a file that is the results of a run."""
+    return _results(list(map(mapping.meaning, header))).get("run")
 
 
 def _not_promised(name: str, title: str) -> InputRefused:

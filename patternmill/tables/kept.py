@@ -1,9 +1,11 @@
-"""Rows of a catalog as a sheet that was checked: what a retry makes, and what `results` writes, read no file."""
+"""Rows of a catalog as a sheet that was checked, and what a catalog knows about the rows of a sheet that comes in."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
+from typing import Any
 
 import pandas as pd
 
@@ -12,11 +14,20 @@ from patternmill.tables.checks import PROBLEM, ROW, Checked
 from patternmill.tables.columns import Columns
 from patternmill.tables.results import dumps
 from patternmill.tables.sheet import SURPLUS, Sheet
+from patternmill.text import counted, sku_key
+
+#: A number as a spreadsheet shows it.
+_NUMBER = r"\d+|\d(?:[.,]\d+)?E\+\d{2,3}"
+_NAMED = 6
 
 
 def header_of(checked: Checked) -> str:
     """Return the header that the rows of a sheet are kept under: a JSON array."""
-    return dumps(list(map(checked.columns.header.__getitem__, checked.columns.carried)))
+    return dumps(_titles(checked.columns))
+
+
+def _titles(columns: Columns) -> list[str]:
+    return list(map(columns.header.__getitem__, columns.carried))
 
 
 def kept_cells(checked: Checked) -> dict[int, str]:
@@ -24,7 +35,10 @@ def kept_cells(checked: Checked) -> dict[int, str]:
 
     A cell that the row lacks is null; what it has beyond its header is a last element of its own.
     """
-    frame = checked.sheet.rows[[*checked.columns.carried, SURPLUS]]
+    return _cells(checked.sheet.rows[[*checked.columns.carried, SURPLUS]])
+
+
+def _cells(frame: pd.DataFrame) -> dict[int, str]:
     cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
     for texts in cells:
         if texts[-1] is None:
@@ -37,10 +51,7 @@ def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFram
     places: dict[tuple[str, int], int] = {}
     positions: dict[str, list[int]] = {}
     for header in dict.fromkeys(map(attrgetter("header"), rows)):
-        positions[header], seen = [], Counter[str]()
-        for name in json.loads(header):
-            seen[name] += 1
-            positions[header].append(places.setdefault((name, seen[name]), len(places)))
+        positions[header] = [places.setdefault(one, len(places)) for one in _numbered(json.loads(header))]
     columns: list[list[str | None]] = [[None] * len(rows) for _ in range(len(places) + 1)]
     for line, row in enumerate(rows):
         of, cells = positions[row.header], json.loads(row.cells)
@@ -48,6 +59,14 @@ def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFram
             columns[at][line] = cell
     frame = pd.DataFrame(dict(zip([*range(len(places)), SURPLUS], columns, strict=True)), dtype="str")
     return tuple(map(itemgetter(0), places)), frame
+
+
+def _numbered(titles: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield each title with how many there are of its name so far."""
+    seen = Counter[str]()
+    for title in titles:
+        seen[title] += 1
+        yield title, seen[title]
 
 
 def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:
@@ -78,3 +97,71 @@ def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFram
             beside = dumps(said["extras"]) if "extras" in said else ""
             lines[number] = (row.sku, said["prompt"], said["category_id"], said["category"], ours, beside)
     return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")
+
+
+def texts_of(header: str, cells: str, but: str | None = None) -> tuple[tuple[str, str], ...]:
+    """Return what a kept row says, in whatever order its columns are; without the column of one name."""
+    pairs = zip(json.loads(header), json.loads(cells), strict=False)
+    return tuple(sorted((name, text) for name, text in pairs if text and name != but))
+
+
+def with_corrections(sheet: Sheet, columns: Columns, corrections: Sequence[Any]) -> Sheet:
+    """Return a source with the rows that were corrected in an import since, where it still says the same of them.
+
+    A correction has the cells that it `corrects`, and its own `cells` under a `header`.
+    """
+    if not corrections:
+        return sheet
+    left = defaultdict[str, list[Any]](list)
+    for one in corrections:
+        left[one.corrects].append(one)
+    places, carried = list(_numbered(_titles(columns))), [*columns.carried, SURPLUS]
+    rows, corrected = sheet.rows.copy(), dict[int, str]()
+    for number, cells in _cells(rows[carried]).items():
+        if left.get(cells):
+            one = left[cells].pop(0)
+            texts = dict(zip(_numbered(json.loads(one.header)), json.loads(one.cells), strict=False))
+            rows.loc[number, carried] = [*map(texts.get, places), None]
+            corrected[number] = cells
+    notes = [f"{_named(corrected)} taken as corrected in an import since."] if corrected else []
+    return replace(sheet, rows=rows, corrected=corrected, notes=(*sheet.notes, *notes))
+
+
+def with_whole_skus(sheet: Sheet, columns: Columns, skus: Iterable[str]) -> Sheet:
+    """Return the results of a run with the skus of its catalog that a spreadsheet took for numbers: 42 for `0042`.
+
+    Only rows that name their run, and only where one sku alone can be meant, and no other row has it.
+    """
+    at, known = columns.used["sku"], {sku_key(sku): sku for sku in skus}
+    written = sheet.rows[at].fillna("").str.strip()
+    is_ours = sheet.rows[columns.run].fillna("").ne("") & ~written.map(sku_key).isin(known)
+    odd = written[is_ours & written.str.fullmatch(_NUMBER).astype(bool)].str.replace(",", ".")
+    there, meant = set(map(sku_key, written)), defaultdict[str, list[str]](list)
+    for form in set(map(_format_of, odd)):
+        for name in (name for name in known if name.isdecimal() and len(name) < 40):
+            meant[format(int(name), form)].append(known[name])
+    found: dict[int, list[str]] = dict(zip(odd.index.tolist(), map(meant.__getitem__, odd), strict=True))
+    sure = {row: one[0] for row, one in found.items() if len(one) == 1 and sku_key(one[0]) not in there}
+    if not any(found.values()):
+        return sheet
+    rows = sheet.rows.copy()
+    rows.loc[list(sure), at] = list(sure.values())
+    kinds = {place: kind for place, kind in sheet.kinds.items() if place[1] != at or place[0] not in sure}
+    notes = (
+        [f"{_named(sure)} with the sku of the catalog, which a spreadsheet took for a number."]
+        if sure
+        else []
+    )
+    doubtful = {row: one for row, one in found.items() if row not in sure}
+    return replace(sheet, rows=rows, kinds=kinds, notes=(*sheet.notes, *notes), doubtful=doubtful)
+
+
+def _format_of(number: str) -> str:
+    """Return the format of a number as it is shown: `42` or `1.23E+12`."""
+    digits, exponent, _ = number.partition("E")
+    return f".{len(digits.partition('.')[2])}E" if exponent else "d"
+
+
+def _named(rows: Collection[int]) -> str:
+    more = " ..." if len(rows) > _NAMED else ""
+    return f"{counted(len(rows), 'row')} ({', '.join(map(str, list(rows)[:_NAMED]))}{more})"

@@ -119,9 +119,19 @@ class SheetMapping(BaseModel):
         known = likely = 0
         for name in names:
             known += name in (*NEEDED, SELECTIONS) or name.startswith(OPTION)
+        known += names >= {"run", "status"}
         for name, often in _OFTEN.items():
             likely += not names.isdisjoint((name, *often))
         return names >= set(NEEDED), known, likely
+
+    def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
+        """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""
+        columns, values, there = dict[str, str](), dict[str, str](), set(map(key, header))
+        for text in texts:
+            said = SheetMapping.model_validate_json(text)
+            columns |= {written: meant for written, meant in said.columns.items() if key(written) in there}
+            values |= said.values
+        return SheetMapping(columns=columns | self.columns, values=values | self.values, reading=self.reading)
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from patternmill.files import write_whole
-from patternmill.states import CatalogRow, Status
+from patternmill.states import NEEDS_A_PERSON, CatalogRow, Status
 from patternmill.tables.mapping import BEYOND, RESULTS
 from patternmill.tables.sheet import SURPLUS
 from patternmill.text import counted
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
-_NEEDS_A_PERSON = [Status.FAILED, Status.REFUSED, Status.HELD]
 #: JSON as people read it; an encoder that is made once takes a third of the time.
 dumps = json.JSONEncoder(ensure_ascii=False).encode
 _MOST_CARDS = 2000
@@ -80,7 +79,7 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
     out.mkdir(parents=True, exist_ok=True)
     status = frame.iloc[:, -len(RESULTS)]
     digests: dict[str, str] = {}
-    for name, content in _files(frame, checked, frame[status.isin(_NEEDS_A_PERSON)]):
+    for name, content in _files(frame, checked, frame[status.isin(NEEDS_A_PERSON)]):
         write_whole(out / name, content)
         digests[name] = hashlib.sha256(content).hexdigest()
     counts = status.value_counts().to_dict()

@@ -2,27 +2,35 @@
 
 import csv
 import hashlib
-import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import SheetMapping
+from patternmill.tables.delimited import (
+    DELIMITERS,
+    HEADER_WITHIN,
+    Part,
+    delimiter_of,
+    lines_of,
+    open_quotes,
+    parts_of,
+    swallowed,
+)
+from patternmill.tables.mapping import NEEDED, SheetMapping
 from patternmill.tables.workbook import read_workbook
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
 SURPLUS = -1
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
-_HEADER_WITHIN, _PART, _KEPT = 20, 500, 4096
+_KEPT = 4096
 _NO_TABLES = {
     rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
     rb"\x1f\x8b": "a gzip archive",
@@ -31,7 +39,14 @@ _NO_TABLES = {
     rb"\s*<[!?a-zA-Z]": "a web page or XML",
     rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
 }
-_BREAK = re.compile(r"\r\n|\r|\n")
+#: Files that programs keep beside a sheet: what they are, and in brackets the sheet's name.
+_COMPANIONS = {
+    r"~\$(.+)": "the lock that Excel keeps beside an open workbook",
+    r"\.~lock\.(.+)#": "the lock that LibreOffice keeps beside an open file",
+    r"\._(.+)": "what macOS keeps beside a file on a disk of another system",
+    r"\.(.+)\.sw[a-p]": "what an editor keeps beside an open file",
+    r"(.+)\.(?:crdownload|download|part|partial)": "a download that has not ended",
+}
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
 
 
@@ -49,22 +64,35 @@ class Sheet:
     #: By row and column: what a workbook's cell is that is no text.
     kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
     is_workbook: bool = False
+    #: What should be seen before money is spent.
+    notes: tuple[str, ...] = ()
+    #: By row: its cells in the source, where a correction that was imported since stands for them.
+    corrected: Mapping[int, str] = field(default_factory=dict, repr=False)
+    #: By row: skus of the catalog, any of which a spreadsheet may have shown as what the row has.
+    doubtful: Mapping[int, Sequence[str]] = field(default_factory=dict, repr=False)
 
 
 def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
+    _refuse_companion(path)
     raw = _read_bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
     if raw.startswith(b"PK\x03\x04"):
         return _from_workbook(raw, path.name, sha256, mapping)
     text, encoding = _decode(raw, path.name, mapping.reading.encoding)
     del raw
-    text, delimiter = _delimiter(text, path.name, mapping)
+    delimiter = delimiter_of(text, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
     table = _parse(content, path.name, delimiter, mapping)
     return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
+
+
+def _refuse_companion(path: Path) -> None:
+    for pattern, what in _COMPANIONS.items():
+        if found := re.fullmatch(pattern, path.name):
+            raise InputRefused("companion_file", f"{path.name} is {what}, no sheet.", f"Name {found[1]}.")
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -107,42 +135,14 @@ def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
     return text, encoding
 
 
-def _delimiter(text: str, name: str, mapping: SheetMapping) -> tuple[str, str]:
-    """Return the text without a line `sep=`, and the delimiter: a named one, or what best gives a catalog's columns."""
-    if named := re.match(r'"?sep=(.)"?(?:\r\n|\r|\n)', text):
-        text = text[named.end() :]
-    if chosen := mapping.reading.delimiter or (named and named[1]):
-        return text, chosen
-    best, found = ((False, -1, -1), 0), ","
-    for delimiter in DELIMITERS:
-        rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
-        try:
-            top = list(itertools.islice(rows, _HEADER_WITHIN))
-            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
-        except csv.Error:
-            continue
-        if max(fits, default=best) > best:
-            best, found = max(fits), delimiter
-    return text, found
-
-
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
     """Return the table of a text. Between tabs a quote is a sign like any other, unless all are well-formed."""
     try:
-        return _below_header(_parts(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
+        return _below_header(parts_of(content, name, delimiter, csv.QUOTE_MINIMAL), name, delimiter, mapping)
     except InputRefused as refusal:
-        if delimiter != "\t" or refusal.code != "open_quote":
+        if delimiter != "\t" or refusal.code not in ("open_quote", "cell_too_long"):
             raise
-    return _below_header(_parts(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
-
-
-class _Part(NamedTuple):
-    """Some rows of a sheet: the number of the first one, and its line in a text file, where a row may span several."""
-
-    number: int
-    rows: list[list[str]]
-    line: int = 0
-    is_broken: bool = False
+    return _below_header(parts_of(content, name, delimiter, csv.QUOTE_NONE), name, delimiter, mapping)
 
 
 class _Table(NamedTuple):
@@ -152,63 +152,94 @@ class _Table(NamedTuple):
     blank_rows: int
 
 
-def _parts(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Part]:
-    """Yield every record. By csv: pandas' own parsers merge or drop rows at a stray quote."""
-    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
-    number, line, rows = 1, 1, list[list[str]]()
-    try:
-        while True:
-            rows.extend(itertools.islice(reader, _PART))  # keeps those before an error
-            if not rows:
-                return
-            yield _Part(number, rows, line, reader.line_num - line + 1 > len(rows))
-            number, line, rows = number + len(rows), reader.line_num + 1, []
-    except csv.Error as error:
-        place = f"in row {number + len(rows)}, up to line {reader.line_num} of the file,"
-        if "field larger" in str(error):
-            message = f"{name}: a cell {place} has more than {csv.field_size_limit():,} characters."
-            raise InputRefused("cell_too_long", message, "Is a quote opened there, and not closed?") from None
-        raise _open_quote(f'{name}: a quote (") {place} is not closed where its cell ends.') from None
-
-
-def _open_quote(message: str) -> InputRefused:
-    return InputRefused("open_quote", message, 'Close or remove it; within a quoted cell, double it ("").')
-
-
-def _below_header(parts: Iterator[_Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
+def _below_header(parts: Iterator[Part], name: str, delimiter: str, mapping: SheetMapping) -> _Table:
     """Return the header, which is the row that best names a catalog's columns, and the rows below it."""
-    first = next(parts, _Part(1, []))
-    number = mapping.reading.header or _header_row(first.rows[:_HEADER_WITHIN], mapping)
+    first = next(parts, Part(1, []))
+    number = mapping.reading.header or _header_row(first.rows[:HEADER_WITHIN], mapping)
     header = tuple(first.rows[number - 1]) if number <= len(first.rows) else ()
     while header and not header[-1].strip():
         header = header[:-1]
+    if first.open_quote and not header:
+        raise open_quotes(name, [first.open_quote])
     if not 0 < len(header) <= _MOST_COLUMNS:
         message = f"{name} has {counted(len(header), 'column')} in row {number}, its header."
         raise InputRefused("wrong_header", message, "Correct that row, or `header` in the mapping.")
-    above = number + len(_BREAK.findall("".join(itertools.chain.from_iterable(first.rows[:number]))))
-    rest = _Part(number + 1, first.rows[number:], above + 1, first.is_broken)
-    rows, blank = _collect(itertools.chain([rest], parts), header, delimiter)
+    above = sum(map(len, map(lines_of, first.rows[:number])))
+    rest = first._replace(number=number + 1, rows=first.rows[number:], line=first.line + above)
+    rows, blank = _collect(itertools.chain([rest], parts), name, header, delimiter)
+    place = f", header in row {number}" if number > 1 else ""
+    if needed := _needed(header, mapping):
+        if not mapping.reading.header:
+            _refuse_rows_above(name, first.rows[: number - 1], rows, needed)
+        rows, again = _without_headers(name, header, rows, needed)
+        place += f", header again in row {', '.join(map(str, again))}" if again else ""
     if rows.empty:
         raise InputRefused("header_only", f"{name} has a header and no rows below it.", "Add the rows.")
-    return _Table(f", header in row {number}" if number > 1 else "", header, rows, blank)
+    return _Table(place, header, rows, blank)
 
 
 def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
-    """Return the first of the rows that name most columns; of none that name any, the first one with several cells."""
+    """Return the number of the header among the first rows.
+
+    It is the row that names most columns; of several with all needed ones, only those that follow the first of them
+    count: another one further down is that of a file that was joined. Of none that name any, the first one with
+    several cells.
+    """
     scores = [(mapping.score(cells), sum(map(bool, cells)) > 1, -at) for at, cells in enumerate(top, 1)]
-    return -max(scores)[2] if scores else 1
+    whole = itertools.dropwhile(lambda score: not score[0][0], scores)
+    joined = list(itertools.takewhile(lambda score: score[0][0], whole))
+    return -max(joined or scores)[2] if scores else 1
 
 
-def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> tuple[pd.DataFrame, int]:
+def _needed(header: Sequence[str], mapping: SheetMapping) -> tuple[int, ...]:
+    """Return the positions of sku, prompt and category; nothing where one is missing."""
+    meanings = list(map(mapping.meaning, header))
+    return tuple(map(meanings.index, NEEDED)) if set(NEEDED) <= set(meanings) else ()
+
+
+def _refuse_rows_above(
+    name: str, above: Sequence[Sequence[str]], rows: pd.DataFrame, needed: tuple[int, ...]
+) -> None:
+    """Refuse a sheet of which a row above the header has a sku, a prompt and a category of the rows below."""
+    categories = set(rows[needed[-1]].dropna()) if above else set()
+    for number, cells in enumerate(above, 1):
+        is_whole = len(cells) > max(needed) and all(cells[at].strip() for at in needed)
+        if is_whole and cells[needed[-1]] in categories:
+            message = (
+                f"{name}: row {number}, above the header in row {len(above) + 1}, is like the rows below."
+            )
+            raise InputRefused("wrong_header", message, "Make the header the first row.")
+
+
+def _without_headers(
+    name: str, header: Sequence[str], rows: pd.DataFrame, needed: tuple[int, ...]
+) -> tuple[pd.DataFrame, list[int]]:
+    """Return the rows without headers of files that were joined, and their numbers. Raises InputRefused for others."""
+    titles = {header[at] for at in needed}
+    found = rows[rows.isin([header[needed[0]]]).any(axis=1)] if len(rows) else rows
+    again = []
+    for number, *cells in found.itertuples(name=None):
+        if titles <= set(cells):
+            if tuple(cells[: len(header)]) != tuple(header):
+                message = f"{name} has another header in row {number}."
+                raise InputRefused("wrong_header", message, "Divide the file there.")
+            again.append(number)
+    return rows.drop(again) if again else rows, again
+
+
+def _collect(
+    parts: Iterable[Part], name: str, header: Sequence[str], delimiter: str
+) -> tuple[pd.DataFrame, int]:
     """Return the rows that show anything as a frame, and the number of the others."""
     width, total, numbers, surplus = len(header), 0, list[int](), dict[int, str]()
     columns: list[tuple[list[str | None], dict[str | None, str | None]]] = [([], {}) for _ in header]
+    places: list[str] = []
     for part in parts:
         total += len(part.rows)
         rows: Sequence[Sequence[str | None]] = part.rows
         if part.is_broken:
-            _refuse_swallowed(part, header, delimiter)
+            places += swallowed(part, header, delimiter)
+        places += filter(None, [part.open_quote])
         if set(map(len, rows)) == {width} and all(map(str.strip, map(itemgetter(0), part.rows))):
             numbers += range(part.number, part.number + len(rows))
         else:
@@ -222,26 +253,12 @@ def _collect(parts: Iterable[_Part], header: Sequence[str], delimiter: str) -> t
             column.extend(map(same.setdefault, cells, cells) if len(same) < _KEPT else cells)
         if len(numbers) > _MOST_ROWS:
             raise InputRefused("file_too_large", f"It has more than {_MOST_ROWS:,} rows.", "Divide it.")
+    if places:
+        raise open_quotes(name, places)
     index = pd.Index(numbers, dtype="int64")
     columns.reverse()
     frame = {at: pd.Series(columns.pop()[0], index, dtype="str") for at in range(width)}
     return pd.DataFrame(frame | {SURPLUS: pd.Series(surplus, index, dtype="str")}), total - len(numbers)
-
-
-def _refuse_swallowed(part: _Part, header: Sequence[str], delimiter: str) -> None:
-    """Refuse rows of which two lines that follow each other have as many separators as the header.
-
-    A comma with a space behind it is one of a sentence, unless the header has such commas too.
-    """
-    shape = len(header) - 1 - sum(cell.startswith(" ") for cell in header)
-    line = part.line
-    for number, cells in enumerate(part.rows, part.number):
-        lines = _BREAK.split(delimiter.join(cells))
-        alike = [one.count(delimiter) - one.count(f"{delimiter} ") == shape for one in lines] if shape else []
-        if any(map(bool.__and__, alike, alike[1:])):
-            place = f"in row {number} (lines {line} to {line + len(lines) - 1} of the file)"
-            raise _open_quote(f"A quoted cell {place} goes on over lines that look like other rows.")
-        line += len(lines)
 
 
 def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) -> Sheet:
@@ -250,13 +267,13 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     if not sheets:
         message = f"{name} has no such worksheet, or an empty one."
         raise InputRefused("empty_file", message, "Is it the right file?")
-    best = {one.name: max(mapping.score(cells) for cells in one.rows[:_HEADER_WITHIN]) for one in sheets}
+    best = {one.name: max(mapping.score(cells) for cells in one.rows[:HEADER_WITHIN]) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
         names = ", ".join(shown(one.name) for one in fit)
         message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
         remedy = "Name one in its mapping: `worksheet` under [reading]."
         raise InputRefused("several_worksheets", message, remedy)
-    table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
+    table = _below_header(iter([Part(1, fit[0].rows)]), name, ",", mapping)
     layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
     return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True)

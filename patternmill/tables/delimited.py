@@ -1,0 +1,108 @@
+"""Texts with delimiters as records of cells, and quotes that are not closed where they should be."""
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from patternmill.errors import InputRefused
+from patternmill.tables.mapping import SheetMapping
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+#: The header is one of so many first rows.
+HEADER_WITHIN = 20
+_PART, _PLACES = 500, 6
+_BREAK = re.compile(r"\r\n|\r|\n")
+#: A first line that names the delimiter; no program shows it as a row.
+_SEPARATOR = re.compile(r'(?i)"?sep=(.)"?(?:\r\n|\r|\n)')
+
+
+def delimiter_of(text: str, mapping: SheetMapping) -> str:
+    """Return the delimiter: one that is named, or what best gives a catalog's columns."""
+    named = _SEPARATOR.match(text)
+    if chosen := mapping.reading.delimiter or (named and named[1]):
+        return chosen
+    best, found = ((False, -1, -1), 0), ","
+    for delimiter in DELIMITERS:
+        rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
+        try:
+            top = list(itertools.islice(rows, HEADER_WITHIN))
+            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
+        except csv.Error:
+            continue
+        if max(fits, default=best) > best:
+            best, found = max(fits), delimiter
+    return found
+
+
+class Part(NamedTuple):
+    """Some rows of a sheet: the number of the first one, and its line in a text file, where a row may span several."""
+
+    number: int
+    rows: list[list[str]]
+    line: int = 0
+    is_broken: bool = False
+    #: Where a quote is not closed where its cell ends: the last row, which is empty in its place.
+    open_quote: str = ""
+
+
+def parts_of(content: bytes, name: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[Part]:
+    """Yield every record. By csv: pandas' own parsers merge or drop rows at a stray quote."""
+    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+    if above := int(bool(_SEPARATOR.match(content[:12].decode(errors="ignore")))):
+        lines.readline()
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    number, line, rows, place = 1, 1 + above, list[list[str]](), ""
+    while True:
+        try:
+            rows.extend(itertools.islice(reader, _PART))  # keeps those before an error
+        except csv.Error as error:
+            at, first = number + len(rows), line + sum(map(len, map(lines_of, rows)))
+            if "field larger" in str(error):
+                message = f"{name}: a cell in row {at} has more than {csv.field_size_limit():,} characters."
+                remedy = "Is a quote opened there, and not closed?"
+                raise InputRefused("cell_too_long", message, remedy) from None
+            place = _place(at, first, reader.line_num + above)
+            rows.append([])
+        if not rows:
+            return
+        last = reader.line_num + above
+        yield Part(number, rows, line, last - line + 1 > len(rows), place)
+        number, line, rows, place = number + len(rows), last + 1, [], ""
+
+
+def lines_of(cells: Sequence[str]) -> list[str]:
+    """Return the lines of a record, without its quotes."""
+    return _BREAK.split("\0".join(cells))
+
+
+def _place(number: int, first: int, last: int) -> str:
+    lines = f"lines {first} to {last}" if last > first else f"line {first}"
+    return f"row {number} ({lines} of the file)"
+
+
+def open_quotes(name: str, places: Sequence[str]) -> InputRefused:
+    more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
+    what = "a quoted cell is not closed where it ends, or goes on over lines that look like other rows"
+    remedy = 'Close or remove the quote; within a quoted cell, double it ("").'
+    return InputRefused("open_quote", f"{name}: {what}: {', '.join(places[:_PLACES])}{more}.", remedy)
+
+
+def swallowed(part: Part, header: Sequence[str], delimiter: str) -> Iterator[str]:
+    """Yield the places of rows of which two lines that follow each other have as many separators as a row.
+
+    A comma with a space behind it is one of a sentence, unless the header has such commas too.
+    """
+    sentences = "\0" if any(cell.startswith(" ") for cell in header) else f"{delimiter} "
+    shapes = {len(cells) - 1 for cells in (header, *part.rows)} - {-1, 0, 1}
+    line = part.line
+    for number, cells in enumerate(part.rows, part.number):
+        lines = _BREAK.split(delimiter.join(cells))
+        if len(lines) > 1:
+            texts = [one.replace(sentences, "") for one in lines if one.strip()]
+            alike = [one.count(delimiter) in shapes for one in texts]
+            if any(map(all, itertools.pairwise(alike))):
+                yield _place(number, line, line + len(lines) - 1)
+        line += len(lines)
