@@ -14,8 +14,15 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import SheetMapping
-from patternmill.tables.workbook import read_workbook
+from patternmill.tables.mapping import Proposal, SheetMapping
+from patternmill.tables.workbook import (
+    WORKBOOKS,
+    Kind,
+    hidden_note,
+    number_as_shown,
+    numbers_proposal,
+    read_worksheet,
+)
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
@@ -24,7 +31,6 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
 _HEADER_WITHIN, _PART, _KEPT = 20, 500, 4096
 _NO_TABLES = {
-    rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
     rb"\x1f\x8b": "a gzip archive",
     rb"PAR1": "a Parquet file",
     rb"%PDF-": "a PDF document",
@@ -47,15 +53,18 @@ class Sheet:
     rows: pd.DataFrame = field(repr=False)
     blank_rows: int = 0
     #: By row and column: what a workbook's cell is that is no text.
-    kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    kinds: Mapping[tuple[int, int], Kind] = field(default_factory=dict, repr=False)
     is_workbook: bool = False
+    #: What of a workbook should be seen before money is spent, and what a person may confirm about it.
+    notes: tuple[str, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
 
 def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
     raw = _read_bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
-    if raw.startswith(b"PK\x03\x04"):
+    if raw.startswith(WORKBOOKS):
         return _from_workbook(raw, path.name, sha256, mapping)
     text, encoding = _decode(raw, path.name, mapping.reading.encoding)
     del raw
@@ -245,18 +254,17 @@ def _refuse_swallowed(part: _Part, header: Sequence[str], delimiter: str) -> Non
 
 
 def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) -> Sheet:
-    """Return the worksheet that has a catalog's columns."""
-    sheets = [one for one in read_workbook(raw, name) if mapping.reading.worksheet in (None, one.name)]
-    if not sheets:
-        message = f"{name} has no such worksheet, or an empty one."
-        raise InputRefused("empty_file", message, "Is it the right file?")
-    best = {one.name: max(mapping.score(cells) for cells in one.rows[:_HEADER_WITHIN]) for one in sheets}
-    fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
-    if len(fit) > 1:
-        names = ", ".join(shown(one.name) for one in fit)
-        message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
-        remedy = "Name one in its mapping: `worksheet` under [reading]."
-        raise InputRefused("several_worksheets", message, remedy)
-    table = _below_header(iter([_Part(1, fit[0].rows)]), name, ",", mapping)
-    layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
-    return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True)
+    """Return the worksheet that has a catalog's columns; skus that are numbers as it shows them, if that is meant."""
+    meant = read_worksheet(raw, name, mapping)
+    place, header, rows, blank = _below_header(iter([_Part(1, meant.rows)]), name, ",", mapping)
+    layout, kinds = f"workbook, worksheet {shown(meant.name)}{place}", meant.kinds
+    sku = next((at for at, title in enumerate(header) if mapping.meaning(title) == "sku"), None)
+    skus = dict(rows[sku].items()) if sku is not None else {}
+    texts = {row: text for (row, at), kind in kinds.items()
+             if at == sku and row in skus and (text := number_as_shown(skus[row], kind))}  # fmt: skip
+    if texts and mapping.reading.numbers:
+        rows.loc[list(texts), sku] = list(texts.values())
+        kinds = {one: kind for one, kind in kinds.items() if one[1] != sku or one[0] not in texts}
+    asked = () if mapping.reading.numbers else tuple(numbers_proposal(texts.values()))
+    notes = tuple(hidden_note(meant, skus))
+    return Sheet(name, sha256, layout, ",", header, rows, blank, kinds, True, notes, asked)
