@@ -259,7 +259,7 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     place, header, rows, blank = _below_header(iter([_Part(1, meant.rows)]), name, ",", mapping)
     layout, kinds = f"workbook, worksheet {shown(meant.name)}{place}", meant.kinds
     sku = next((at for at, title in enumerate(header) if mapping.meaning(title) == "sku"), None)
-    skus = dict(rows[sku].items()) if sku is not None else {}
+    skus = dict(zip(rows.index, rows[sku], strict=True)) if sku is not None else {}
     texts = {row: text for (row, at), kind in kinds.items()
              if at == sku and row in skus and (text := number_as_shown(skus[row], kind))}  # fmt: skip
     if texts and mapping.reading.numbers:
