@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _SHEET = (
-    click.argument("file", type=_PATH),
+    click.argument("file"),
     click.option("--mapping", type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."),
+)
+_CATALOG = click.option(
+    "--catalog", help="The catalog. Default: named after the file, or by its column `run`."
 )
 _ENVIRONMENT = click.option("--environment", help="The environment; `studio` is a free trial.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask about the number of items.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
 _BUYING = (
-    click.option("--catalog", help="The catalog. Default: named after the file, or by its column `run`."),
+    _CATALOG,
     _ENVIRONMENT,
     click.option("--out", type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
     click.option("--max-items", type=click.IntRange(0), help="The most items that are bought."),
@@ -61,8 +64,8 @@ def _with(*options: Any) -> Callable[[Any], Any]:
 
 
 @click.command()
-@_with(*_SHEET, _ENVIRONMENT, _JSON)
-def check(file: Path, mapping: Path | None, environment: str | None, as_json: bool) -> int:
+@_with(*_SHEET, _CATALOG, _ENVIRONMENT, _JSON)
+def check(as_json: bool, **options: Any) -> int:
     """Check every row of FILE, name every mistake, and ask what unknown columns mean. Spends nothing.
 
     Exits with 3 where rows are refused.
@@ -70,7 +73,7 @@ def check(file: Path, mapping: Path | None, environment: str | None, as_json: bo
     from patternmill.run import open_run
 
     async def checked() -> int:
-        async with open_run(Request(file=file, mapping=mapping, environment=environment)) as run:
+        async with open_run(Request(**options)) as run:
             found = await checked_with_questions(run)
             from patternmill.tables.checks import report_json, report_lines
 
@@ -79,7 +82,7 @@ def check(file: Path, mapping: Path | None, environment: str | None, as_json: bo
             )
             return 3 if found.refused else 0
 
-    with service(environment, silent=True):
+    with service(options["environment"], silent=True):
         return asyncio.run(checked())
 
 
@@ -177,6 +180,7 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     from patternmill.pipeline import carry_out
     from patternmill.planning import plan_run
     from patternmill.run import open_run
+    from patternmill.service.sources import name_of
 
     stops.is_command = True
     about = {"catalog": request.catalog or ""}
@@ -205,7 +209,12 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     del run, checked, plan  # the run plans anew: two of a large sheet would take 150 MB more
     if not is_to_be_made:
         return await carry_out(request)
-    request = request.model_copy(update={"catalog": about["catalog"], "environment": service_name})
+    known = {
+        "catalog": about["catalog"],
+        "environment": service_name,
+        "file": request.file and name_of(request.file),
+    }
+    request = request.model_copy(update=known)
     return await _with_prefect(request, home)
 
 
@@ -269,16 +278,18 @@ def _end_on_record(request: Request, since: float, lost: Exception) -> End:
     return End(outcome, run.message, Summary(outcome=outcome, **about))
 
 
-async def _schedule(cron: str, file: Path, catalog: str | None, environment: str | None, **_: Any) -> int:
+async def _schedule(cron: str, file: str, catalog: str | None, environment: str | None, **_: Any) -> int:
     from cli.server import prefect_server
+    from patternmill.service.sources import check_reach
 
     if not catalog:
         raise Refusal("no_catalog", "A schedule needs a catalog.", "Say it with --catalog.")
     settings = read_settings()
+    check_reach(Request(file=file), settings)
     async with prefect_server(settings.folder, partial(click.echo, err=True)) as server:
         if not server.answers:
             raise Refusal("no_server", f"The Prefect server {server.address} is away.")
         from tasks.deployments import schedule_refresh
 
-        click.echo(await schedule_refresh(str(file), catalog, environment or settings.service, cron))
+        click.echo(await schedule_refresh(file, catalog, environment or settings.service, cron))
     return 0

@@ -31,6 +31,7 @@ from patternmill.records import records
 from patternmill.request import Request
 from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
+from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import CatalogRow, Outcome, Status
 from patternmill.text import counted, key, sku_key
@@ -65,6 +66,13 @@ class Run:
     #: How many items have been made or followed to their end, of how many.
     made: int = 0
     work: int = 0
+
+    @property
+    def source(self) -> Source:
+        """Return where the sheet is. Raises Refusal."""
+        if not self.request.file:
+            raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
+        return find_source(self.request.file, self.settings.sources)
 
     @property
     def shelf(self) -> Path:
@@ -119,10 +127,8 @@ async def check_sheet(run: Run) -> "Checked":
     from patternmill.tables.mapping import read_mapping
     from patternmill.tables.sheet import read_sheet
 
-    if run.request.file is None:
-        raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
-    mapping = read_mapping(run.request.file, run.request.mapping)
-    sheet = read_sheet(run.request.file, mapping)
+    mapping = read_mapping(run.source.path, run.request.mapping)
+    sheet = read_sheet(await read_source(run.source), run.source.name, mapping)
     columns = read_columns(sheet.header, sheet.name, mapping)
     run.is_part = columns.run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, columns.run)
@@ -182,11 +188,13 @@ def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
         query = "SELECT DISTINCT catalog FROM runs WHERE id IN (:names...) AND environment = :environment"
         found = run.database.read(query, sorted(named), environment=run.settings.service)
         if len(found) != 1:
-            message = f"The column `run` of {run.request.file} names no catalog of {run.settings.service}."
+            message = f"The column `run` of {run.source.name} names no catalog of {run.settings.service}."
             raise Refusal("unknown_run", message, "Say it with --catalog.")
         return str(found[0].catalog)
-    assert run.request.file
-    return re.sub(r"[^\w]+", "-", run.request.file.stem.casefold()).strip("-") or "catalog"
+    return (
+        re.sub(r"[^\w]+", "-", Path(run.source.path.name.removesuffix(".gz")).stem.casefold()).strip("-")
+        or "catalog"
+    )
 
 
 async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
@@ -214,7 +222,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
 
     about = {
-        "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
+        "verb": request.verb, "source": name_of(request.file or ""), "max_items": request.max_items,
         "budget": parse_amount(request.budget), "currency": settings.currency, "delimiter": checked.sheet.delimiter,
         "header": header_of(checked), "folder": str(run.shelf),
     }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from openpyxl import Workbook
 
 from patternmill.errors import InputRefused
+from patternmill.files import read_file
 from patternmill.offer import Category, Offer
 from patternmill.tables.checks import check_rows, report_json, report_lines
 from patternmill.tables.columns import read_columns
@@ -38,7 +39,7 @@ def checked(tmp_path, content, mapping="", offer=None, name="a.csv"):
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     (tmp_path / "a.mapping.toml").write_text(mapping)
     said = read_mapping(path)
-    sheet = read_sheet(path, said)
+    sheet = read_sheet(read_file(path), path.name, said)
     columns = read_columns(sheet.header, sheet.name, said)
     return check_rows(sheet, columns, offer or offered(), said.words)
 

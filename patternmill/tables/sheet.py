@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pandas as pd
@@ -28,10 +27,9 @@ from patternmill.text import counted, shown
 #: The frame's last column: the cells of a row beyond the header, joined.
 SURPLUS = -1
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _HEADER_WITHIN, _PART, _KEPT = 20, 500, 4096
 _NO_TABLES = {
-    rb"\x1f\x8b": "a gzip archive",
     rb"PAR1": "a Parquet file",
     rb"%PDF-": "a PDF document",
     rb"\s*<[!?a-zA-Z]": "a web page or XML",
@@ -60,33 +58,19 @@ class Sheet:
     proposals: tuple[Proposal, ...] = ()
 
 
-def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
+def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
-    raw = _read_bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
     if raw.startswith(WORKBOOKS):
-        return _from_workbook(raw, path.name, sha256, mapping)
-    text, encoding = _decode(raw, path.name, mapping.reading.encoding)
+        return _from_workbook(raw, name, sha256, mapping)
+    text, encoding = _decode(raw, name, mapping.reading.encoding)
     del raw
-    text, delimiter = _delimiter(text, path.name, mapping)
+    text, delimiter = _delimiter(text, name, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
-    table = _parse(content, path.name, delimiter, mapping)
-    return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            raise InputRefused("file_missing", f"There is no file {path}.", "Check its name and folder.")
-        if path.stat().st_size > _MOST_BYTES:
-            message = f"{path} is larger than {_MOST_BYTES >> 20} MiB."
-            raise InputRefused("file_too_large", message, "Divide it.")
-        return path.read_bytes()
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}."
-        raise InputRefused("file_unreadable", message, "Check who may read it.") from None
+    table = _parse(content, name, delimiter, mapping)
+    return Sheet(name, sha256, layout + table.place, delimiter, *table[1:])
 
 
 def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
