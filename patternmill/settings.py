@@ -39,13 +39,19 @@ def _is_row_limit(text: str) -> str:
 RowLimitText = Annotated[str, AfterValidator(_is_row_limit)]
 
 
+def _is_header(secret: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[\w-]+: *[!-~][ -~]*", secret.get_secret_value(), re.ASCII):
+        raise ValueError("it is no header; write NAME: VALUE")
+    return secret
+
+
 class NamedSource(BaseModel):
     """Where a sheet is, and the header that opens it, such as `Authorization: Bearer …`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: SecretStr
-    header: Annotated[SecretStr, Field(pattern=r"^([\w-]+: *[!-~][ -~]*)?$")] = SecretStr("")
+    header: Annotated[SecretStr, AfterValidator(_is_header)] = SecretStr("")
 
 
 def _read_sources(value: Any) -> Any:

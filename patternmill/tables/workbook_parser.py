@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 _MEMORY, _SECONDS, _MOST_CELLS = 2 << 30, 60, 20_000_000
-_ODD = re.compile(rb"""\bhidden=|\bht="0|\bt=["']e["']|<(\w+:)?f[ />]""")
+_ODD = re.compile(rb"""\bhidden=|\bht=["']0|\bt=["']e["']|<(\w+:)?f[ />]""")
 _TABLE, _OFFICE, _TEXT = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}" for name in ("table", "office", "text")
 )
@@ -28,8 +28,9 @@ Place = tuple[int, int]  # a cell's row number and its position from 0
 class Unread:
     """What calamine does not tell of a worksheet."""
 
-    #: Texts that it has otherwise, or not: errors; "" for a formula without a stored result.
+    #: Texts that it has otherwise, or not: errors, and formulas without a stored result.
     texts: dict[Place, str] = field(default_factory=dict)
+    formulas: list[Place] = field(default_factory=list)
     #: The formats of numbers that are not shown as they are; `?` for one that is not told.
     formats: dict[Place, str] = field(default_factory=dict)
     hidden: list[int] = field(default_factory=list)
@@ -94,9 +95,7 @@ def _odd(rows: Sequence[list[Any]], others: Unread) -> Iterator[tuple[Place, str
             if not isinstance(cell, str):
                 row[at], kind = _text(cell)
                 yield (number, at), kind, others.formats.get((number, at), "")
-    yield from (
-        (place, "a formula without a stored result", "") for place, text in others.texts.items() if not text
-    )
+    yield from ((place, "a formula without a stored result", "") for place in others.formulas)
 
 
 def _text(cell: Any) -> tuple[str, str]:
@@ -152,7 +151,8 @@ def _unread_sheet(part: bytes, formats: Mapping[str, str]) -> Unread:
             if kind == "e":
                 unread.texts[number, at] = inner.get("v") or "#VALUE!"
             elif "f" in inner and not inner.get("v") and kind != "str":
-                unread.texts[number, at] = ""
+                unread.texts[number, at] = f"={inner['f'] or ''}"
+                unread.formulas.append((number, at))
             elif inner and cell.get("s") in formats:
                 unread.formats[number, at] = formats[cell.attrib["s"]]
         row.clear()
