@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _SHEET = (
-    click.argument("file", type=_PATH),
+    click.argument("file"),
     click.option("--mapping", type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."),
 )
 _CATALOG = click.option(
@@ -193,6 +193,7 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     from patternmill.pipeline import carry_out
     from patternmill.planning import plan_run
     from patternmill.run import open_run
+    from patternmill.service.sources import name_of
 
     stops.is_command = True
     about = {"catalog": request.catalog or ""}
@@ -221,7 +222,12 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     del run, checked, plan  # the run plans anew: two of a large sheet would take 150 MB more
     if not is_to_be_made:
         return await carry_out(request)
-    request = request.model_copy(update={"catalog": about["catalog"], "environment": service_name})
+    known = {
+        "catalog": about["catalog"],
+        "environment": service_name,
+        "file": request.file and name_of(request.file),
+    }
+    request = request.model_copy(update=known)
     return await _with_prefect(request, home)
 
 
@@ -285,16 +291,18 @@ def _end_on_record(request: Request, since: float, lost: Exception) -> End:
     return End(outcome, run.message, Summary(outcome=outcome, **about))
 
 
-async def _schedule(cron: str, file: Path, catalog: str | None, environment: str | None, **_: Any) -> int:
+async def _schedule(cron: str, file: str, catalog: str | None, environment: str | None, **_: Any) -> int:
     from cli.server import prefect_server
+    from patternmill.service.sources import check_reach
 
     if not catalog:
         raise Refusal("no_catalog", "A schedule needs a catalog.", "Say it with --catalog.")
     settings = read_settings()
+    check_reach(Request(file=file), settings)
     async with prefect_server(settings.folder, partial(click.echo, err=True)) as server:
         if not server.answers:
             raise Refusal("no_server", f"The Prefect server {server.address} is away.")
         from tasks.deployments import schedule_refresh
 
-        click.echo(await schedule_refresh(str(file), catalog, environment or settings.service, cron))
+        click.echo(await schedule_refresh(file, catalog, environment or settings.service, cron))
     return 0

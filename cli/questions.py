@@ -46,9 +46,8 @@ def _is_meant(proposal: Any) -> bool:
 def _write(run: "Run", confirmed: list[Any]) -> None:
     from patternmill.tables.mapping import mapping_path, read_mapping, write_mapping
 
-    assert run.request.file
-    path = mapping_path(run.request.file, run.request.mapping)
-    write_mapping(path, read_mapping(run.request.file, run.request.mapping).plus(confirmed))
+    path = mapping_path(run.source.path, run.request.mapping)
+    write_mapping(path, read_mapping(run.source.path, run.request.mapping).plus(confirmed))
     click.echo(f"Written: {path}", err=True)
 
 

@@ -98,7 +98,8 @@ def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summar
     }  # fmt: skip
     try:
         write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)
-        write_catalog(run.shelf, catalogs.catalog_rows(run.database, run.settings.service, run.catalog))
+        rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog)
+        write_catalog(run.shelf, rows, is_workbook=checked.sheet.is_workbook)
         mark(run)
         if run.out.parent == run.shelf:
             point_at(run.shelf / "latest", run.out.name)

@@ -1,7 +1,42 @@
 """Files that nobody ever sees half of."""
 
+import gzip
+import io
 import os
+import zlib
 from pathlib import Path
+
+from patternmill.errors import InputRefused
+
+#: The most of a sheet that is read, unpacked.
+MOST_BYTES = 256 << 20
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a sheet, unpacked. Raises InputRefused."""
+    try:
+        if not path.is_file():
+            raise InputRefused("file_missing", f"There is no file {path}.", "Check its name and folder.")
+        with path.open("rb") as file:
+            return unpacked(file.read(MOST_BYTES + 1), str(path))
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}."
+        raise InputRefused("file_unreadable", message, "Check who may read it.") from None
+
+
+def unpacked(content: bytes, name: str) -> bytes:
+    """Return content without gzip, by which it may be packed twice: as a file, and on its way. Raises InputRefused."""
+    try:
+        for _ in range(2):
+            if content.startswith(b"\x1f\x8b"):
+                content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error):
+        raise InputRefused(
+            "file_unreadable", f"{name} is damaged: its gzip cannot be unpacked.", ""
+        ) from None
+    if len(content) > MOST_BYTES:
+        raise InputRefused("file_too_large", f"{name} is larger than {MOST_BYTES >> 20} MiB.", "Divide it.")
+    return content
 
 
 def write_whole(path: Path, content: bytes) -> None:

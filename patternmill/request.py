@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from patternmill.errors import Overlap, Refusal
 from patternmill.money import parse_amount
@@ -37,7 +37,10 @@ class Request(Agreement):
     """What a person, a schedule or a program asks for. The parameters of flows are these fields."""
 
     verb: Literal["import", "refresh", "retry", "remake"] = "import"
-    file: Path | None = None
+    #: A path, an address, or the name of a source of the settings.
+    file: (
+        Annotated[str, BeforeValidator(lambda file: str(file) if isinstance(file, Path) else file)] | None
+    ) = None
     catalog: str | None = None
     environment: str | None = None
     mapping: Path | None = None

@@ -33,6 +33,7 @@ from patternmill.remake import rows_to_remake
 from patternmill.request import Request
 from patternmill.service.client import Client
 from patternmill.service.pacing import Polling
+from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
 from patternmill.text import counted, key
@@ -75,6 +76,13 @@ class Run:
     #: How many items have been made or followed to their end, of how many.
     made: int = 0
     work: int = 0
+
+    @property
+    def source(self) -> Source:
+        """Return where the sheet is. Raises Refusal."""
+        if not self.request.file:
+            raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
+        return find_source(self.request.file, self.settings.sources)
 
     @property
     def shelf(self) -> Path:
@@ -130,10 +138,8 @@ async def check_sheet(run: Run) -> "Checked":
     from patternmill.tables.mapping import read_mapping
     from patternmill.tables.sheet import read_sheet
 
-    if run.request.file is None:
-        raise Refusal("no_file", "No sheet is named.", "Name a CSV file or a workbook.")
-    mapping = read_mapping(run.request.file, run.request.mapping)
-    sheet = read_sheet(run.request.file, mapping)
+    mapping = read_mapping(run.source.path, run.request.mapping)
+    sheet = read_sheet(await read_source(run.source), run.source.name, mapping)
     of_run = run_column(sheet.header, mapping)
     run.is_part = of_run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, of_run)
@@ -151,7 +157,7 @@ async def check_sheet(run: Run) -> "Checked":
         run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
     )
     run.answers = offer.answers
-    extras = Extras(run.contract, run.request.file.parent)
+    extras = Extras(run.contract, run.source.path.parent)
     return check_rows(sheet, columns, offer, mapping.words, extras)
 
 
@@ -201,11 +207,13 @@ def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
         query = "SELECT DISTINCT catalog FROM runs WHERE id IN (:names...) AND environment = :environment"
         found = run.database.read(query, sorted(named), environment=run.settings.service)
         if len(found) != 1:
-            message = f"The column `run` of {run.request.file} names no catalog of {run.settings.service}."
+            message = f"The column `run` of {run.source.name} names no catalog of {run.settings.service}."
             raise Refusal("unknown_run", message, "Say it with --catalog.")
         return str(found[0].catalog)
-    assert run.request.file
-    return re.sub(r"[^\w]+", "-", run.request.file.stem.casefold()).strip("-") or "catalog"
+    return (
+        re.sub(r"[^\w]+", "-", Path(run.source.path.name.removesuffix(".gz")).stem.casefold()).strip("-")
+        or "catalog"
+    )
 
 
 async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
@@ -242,7 +250,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         catalogs.want_rows(connection, environment, run.catalog, moved)
 
     about = {
-        "verb": request.verb, "source": str(request.file or ""), "max_items": request.max_items,
+        "verb": request.verb, "source": name_of(request.file or ""), "max_items": request.max_items,
         "budget": parse_amount(request.budget), "currency": settings.currency, "delimiter": checked.sheet.delimiter,
         "header": header_of(checked), "mapping": run.mapping, "folder": str(run.shelf),
     }  # fmt: skip

@@ -1,15 +1,23 @@
 """Settings from the environment, and the few that a folder's `.env` may hold."""
 
+import json
 import os
 import re
+import tomllib
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from patternmill.errors import Refusal
 from patternmill.money import Amount
@@ -31,6 +39,34 @@ def _is_row_limit(text: str) -> str:
 RowLimitText = Annotated[str, AfterValidator(_is_row_limit)]
 
 
+def _is_header(secret: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[\w-]+: *[!-~][ -~]*", secret.get_secret_value(), re.ASCII):
+        raise ValueError("it is no header; write NAME: VALUE")
+    return secret
+
+
+class NamedSource(BaseModel):
+    """Where a sheet is, and the header that opens it, such as `Authorization: Bearer …`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: SecretStr
+    header: Annotated[SecretStr, AfterValidator(_is_header)] = SecretStr("")
+
+
+def _read_sources(value: Any) -> Any:
+    """Return sources by their names, of a JSON object or a TOML file. No message repeats what it holds."""
+    if isinstance(value, str):
+        try:
+            is_json = value.lstrip().startswith("{")
+            value = (
+                json.loads(value) if is_json else tomllib.loads(Path(value).expanduser().read_text("utf-8"))
+            )
+        except (OSError, ValueError):
+            raise ValueError("it is neither a JSON object nor the path of a TOML file") from None
+    return {name: {"url": one} if isinstance(one, str) else one for name, one in dict(value).items()}
+
+
 class Settings(BaseSettings):
     """What the surroundings say. Durations are ISO 8601: `PT30S`."""
 
@@ -45,6 +81,8 @@ class Settings(BaseSettings):
     ledger_url: SecretStr | None = None
     #: What the service promises beyond the published interface, as TOML: models, references, refinements, pictures.
     service_file: Path | None = None
+    #: Where sheets are, by the names that stand for them.
+    sources: Annotated[dict[str, NamedSource], NoDecode, BeforeValidator(_read_sources)] = {}
     currency: str = ""
     price_pattern: Amount = 0
     price_product: Amount = 0

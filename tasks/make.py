@@ -16,8 +16,10 @@ from prefect.states import Cancelled, Completed, Failed
 from patternmill.errors import Halted, Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
 from patternmill.pipeline import carry_out
-from patternmill.request import Agreement, End, Question, Request, RowsFailed
+from patternmill.request import Agreement, End, Question, Request, RowsFailed, end_of
 from patternmill.run import Run
+from patternmill.service.sources import check_reach
+from patternmill.settings import read_settings
 from patternmill.states import OPEN, Attempt, Outcome
 from patternmill.states import State as AttemptState
 from tasks.approval import ask, plan_waits
@@ -164,7 +166,12 @@ _TYPES = {
 
 async def carry_out_shown(request: Request) -> State[Any]:
     """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
-    end = await carry_out(request, Shown())
+    try:
+        if _flow_run().deployment_id:
+            check_reach(request, read_settings())
+        end = await carry_out(request, Shown())
+    except Refusal as refusal:
+        end = end_of(refusal)
     get_run_logger().info("%s", end.message)
     await show_end(end)
     return state_of(end)

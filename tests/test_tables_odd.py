@@ -10,6 +10,7 @@ import pytest
 
 from cli.main import run as command
 from patternmill.errors import InputRefused
+from patternmill.files import read_file
 from patternmill.states import Outcome, Status
 from patternmill.tables.mapping import SheetMapping
 from patternmill.tables.sheet import read_sheet
@@ -33,7 +34,7 @@ def test_what_is_no_sheet_is_refused_at_once(tmp_path, make, code):
     path = tmp_path / "summer.csv"
     make(path)
     with pytest.raises(InputRefused, match=r"summer\.csv") as refused:
-        read_sheet(path, SheetMapping())
+        read_sheet(read_file(path), path.name, SheetMapping())
     assert refused.value.code == code
 
 
@@ -49,7 +50,7 @@ def test_a_file_that_a_program_left_beside_the_sheet_names_the_sheet(tmp_path, n
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputRefused) as refused:
-        read_sheet(path, SheetMapping())
+        read_sheet(read_file(path), path.name, SheetMapping())
     assert "summer" in refused.value.remedy
     assert "UTF-8" not in str(refused.value)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from openpyxl import Workbook, load_workbook
 
-from patternmill.files import point_at, write_whole
+from patternmill.files import point_at, read_file, write_whole
 from patternmill.offer import Category, Offer
 from patternmill.states import CatalogRow
 from patternmill.tables.checks import check_rows
@@ -46,7 +46,7 @@ def catalog_row(**other):
 def checked(path, content=None):
     if content is not None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    sheet = read_sheet(path, SheetMapping())
+    sheet = read_sheet(read_file(path), path.name, SheetMapping())
     columns = read_columns(sheet.header, sheet.name, SheetMapping())
     return check_rows(sheet, columns, Offer(categories=(CUSHION,)), {})
 

@@ -308,7 +308,7 @@ def _transport(url: httpx.URL, secret: str) -> httpx.AsyncBaseTransport:
         "Accept-Encoding": "identity", "User-Agent": "patternmill/3",
     }  # fmt: skip
     try:
-        is_https, proxy = url.scheme == "https", _proxy_for(url)
+        is_https, proxy = url.scheme == "https", proxy_for(url)
         context = httpx.create_ssl_context() if is_https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     except (OSError, ValueError, httpx.InvalidURL):
         message = "A proxy or a file of certificates that the environment names cannot be used."
@@ -324,7 +324,7 @@ def _transport(url: httpx.URL, secret: str) -> httpx.AsyncBaseTransport:
     return AiohttpTransport(verify=context, client=session, proxy=proxy)
 
 
-def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
+def proxy_for(url: httpx.URL) -> httpx.Proxy | None:
     """Return the proxy that the environment names for an address; loopback is always reached directly."""
     proxy = getproxies().get(url.scheme) or getproxies().get("all")
     if not proxy or url.host in ("localhost", "::1") or url.host.startswith("127.") or proxy_bypass(url.host):

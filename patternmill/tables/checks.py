@@ -15,12 +15,15 @@ from patternmill.tables.extras import NO_EXTRAS, Extras
 from patternmill.tables.mapping import NEEDED, OPTION, Proposal
 from patternmill.tables.results import restored
 from patternmill.tables.sheet import SURPLUS, Sheet
+from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, shown, sku_key
 
 PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
 ROW = ("sku", "prompt", "category_id", "category", "selections", "extras")
 _MARKUP = re.compile(r"</?[a-z]+[^>]*>|&[a-z]+;", re.IGNORECASE)
 _NAMED = 6
+_SHOWN = 'if {} is the sku, write `numbers = "as shown"` under [reading] of its mapping'
+_SAVE = "open the workbook in its program, save it again, and look whether the cell has a result"
 _AS_TEXT = "make the column texts (in Excel: Data > Text to Columns > Text), or save the sheet as CSV"
 #: A row's number and what is wrong with it.
 Found = tuple[int, Fault]
@@ -72,7 +75,7 @@ def check_rows(
     unsold = rows[rows.index.isin(unsellable.keys() - bad.keys())]
     problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
     notes, proposals = tuple(_notes(sheet, prompts, offer)), tuple(_proposals(found)) if found else ()
-    return Checked(sheet, columns, fit, problems, unsold, notes, proposals)
+    return Checked(sheet, columns, fit, problems, unsold, notes, sheet.proposals + proposals)
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -133,9 +136,12 @@ def _no_text(sheet: Sheet, columns: Columns) -> Iterator[Found]:
     """Yield the cells of a workbook that are no text. A number is one, but not as a sku: of `00012` it keeps 12."""
     there = set(sheet.rows.index)
     for (row, at), kind in sheet.kinds.items():
-        is_fine = kind == "a number" and at != columns.used["sku"]
+        is_fine = kind.what == "a number" and at != columns.used["sku"]
         if row in there and at in columns.used.values() and not is_fine:
-            yield row, Fault(columns.header[at], "not_text", f"the cell is {kind}, not text", _AS_TEXT)
+            text = number_as_shown(str(sheet.rows.at[row, at]), kind)
+            remedy = f"{_SHOWN.format(shown(text))}; or {_AS_TEXT}" if text else _AS_TEXT
+            remedy = _SAVE if "formula" in kind.what else remedy
+            yield row, Fault(columns.header[at], "not_text", f"the cell is {kind.what}, not text", remedy)
 
 
 def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
@@ -153,6 +159,9 @@ def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
 def _problems(found: Sequence[Found], skus: pd.Series) -> pd.DataFrame:
     """Return the faults as a frame, in the order of the rows."""
     problems = pd.DataFrame([], columns=list(PROBLEM), dtype=object)
+    # What is no text is not told to be empty, unknown or a placeholder too.
+    unread = {(row, fault.column) for row, fault in found if fault.code == "not_text"}
+    found = [one for one in found if one[1].code == "not_text" or (one[0], one[1].column) not in unread]
     if found:
         lines = [(row, "", *fault[:5]) for row, fault in found]
         problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
@@ -178,6 +187,7 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     """Yield what is no fault, and should be seen before money is spent."""
     if sheet.layout != "CSV, commas, UTF-8":
         yield f"Read as {sheet.layout}."
+    yield from sheet.notes
     together = "\n".join(prompts)
     if ("<" in together or "&" in together) and (marked := sum(map(bool, map(_MARKUP.search, prompts)))):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."

@@ -12,8 +12,9 @@ import pandas as pd
 from patternmill.states import CatalogRow
 from patternmill.tables.checks import PROBLEM, ROW, Checked
 from patternmill.tables.columns import Columns
-from patternmill.tables.results import dumps
+from patternmill.tables.results import dumps, formats_of
 from patternmill.tables.sheet import SURPLUS, Sheet
+from patternmill.tables.workbook import Kind
 from patternmill.text import counted, sku_key
 
 #: A number as a spreadsheet shows it.
@@ -33,21 +34,31 @@ def _titles(columns: Columns) -> list[str]:
 def kept_cells(checked: Checked) -> dict[int, str]:
     """Return the cells of each row as they are kept: a JSON array in the header's order.
 
-    A cell that the row lacks is null; what it has beyond its header is a last element of its own.
+    A cell that the row lacks is null; what it has beyond its header is a last element of its own; a number of a
+    workbook is an array of its text and its format.
     """
-    return _cells(checked.sheet.rows[[*checked.columns.carried, SURPLUS]])
+    return _cells(checked.sheet, checked.columns)
 
 
-def _cells(frame: pd.DataFrame) -> dict[int, str]:
+def _cells(sheet: Sheet, columns: Columns) -> dict[int, str]:
+    frame = sheet.rows[[*columns.carried, SURPLUS]]
     cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    for (line, at), code in formats_of(sheet, columns, frame).items():
+        cells[line][at] = [cells[line][at], code]
     for texts in cells:
         if texts[-1] is None:
             texts.pop()
     return dict(zip(frame.index.tolist(), map(dumps, cells), strict=True))
 
 
-def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """Return the union of the rows' headers by name, and their cells: columns are positions and SURPLUS."""
+def kept_table(
+    rows: Sequence[CatalogRow],
+) -> tuple[tuple[str, ...], pd.DataFrame, dict[tuple[int, int], str]]:
+    """Return the union of the rows' headers by name, their cells, and the formats of numbers by line and position.
+
+    The columns are positions and SURPLUS.
+    """
+    formats: dict[tuple[int, int], str] = {}
     places: dict[tuple[str, int], int] = {}
     positions: dict[str, list[int]] = {}
     for header in dict.fromkeys(map(attrgetter("header"), rows)):
@@ -56,9 +67,11 @@ def kept_table(rows: Sequence[CatalogRow]) -> tuple[tuple[str, ...], pd.DataFram
     for line, row in enumerate(rows):
         of, cells = positions[row.header], json.loads(row.cells)
         for at, cell in zip([*of, SURPLUS], cells, strict=False):
+            if isinstance(cell, list):
+                cell, formats[line, at] = cell
             columns[at][line] = cell
     frame = pd.DataFrame(dict(zip([*range(len(places)), SURPLUS], columns, strict=True)), dtype="str")
-    return tuple(map(itemgetter(0), places)), frame
+    return tuple(map(itemgetter(0), places)), frame, formats
 
 
 def _numbered(titles: Iterable[str]) -> Iterator[tuple[str, int]]:
@@ -77,8 +90,10 @@ def kept_sheet(rows: Sequence[CatalogRow]) -> Checked:
     numbers = [row.number for row in rows]
     if len(set(numbers)) < len(numbers):
         numbers = list(range(2, len(rows) + 2))
-    header, cells = kept_table(rows)
-    sheet = Sheet("the catalog's rows", "", "CSV, commas, UTF-8", ",", header, cells.set_axis(numbers))
+    header, cells, formats = kept_table(rows)
+    kinds = {(numbers[line], at): Kind("a number", code) for (line, at), code in formats.items()}
+    about = "the catalog's rows", "", "CSV, commas, UTF-8", ",", header
+    sheet = Sheet(*about, cells.set_axis(numbers), kinds=kinds, is_workbook=bool(kinds))
     refused = {number: row for number, row in zip(numbers, rows, strict=True) if row.refusal}
     faults = [{**json.loads(row.refusal), "row": number, "sku": row.sku} for number, row in refused.items()]
     problems = pd.DataFrame(faults, columns=list(PROBLEM), dtype=object)
@@ -117,10 +132,11 @@ def with_corrections(sheet: Sheet, columns: Columns, corrections: Sequence[Any])
         left[one.corrects].append(one)
     places, carried = list(_numbered(_titles(columns))), [*columns.carried, SURPLUS]
     rows, corrected = sheet.rows.copy(), dict[int, str]()
-    for number, cells in _cells(rows[carried]).items():
+    for number, cells in _cells(sheet, columns).items():
         if left.get(cells):
             one = left[cells].pop(0)
-            texts = dict(zip(_numbered(json.loads(one.header)), json.loads(one.cells), strict=False))
+            cells_now = (cell[0] if isinstance(cell, list) else cell for cell in json.loads(one.cells))
+            texts = dict(zip(_numbered(json.loads(one.header)), cells_now, strict=False))
             rows.loc[number, carried] = [*map(texts.get, places), None]
             corrected[number] = cells
     notes = [f"{_named(corrected)} taken as corrected in an import since."] if corrected else []

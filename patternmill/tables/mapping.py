@@ -35,13 +35,16 @@ _OFTEN = {
 class Proposal:
     """A line of a mapping that a person may confirm: what a column or a word of the sheet was probably meant as."""
 
-    kind: Literal["column", "value"]
+    kind: Literal["column", "value", "reading"]
     written: str
     meant: str
+    #: What a person should see with it.
+    about: str = ""
 
     @property
     def line(self) -> str:
-        return f"{_quoted(self.written)} = {_quoted(self.meant)}"
+        about = f"  # {self.about}" if self.about else ""
+        return f"{_quoted(self.written)} = {_quoted(self.meant)}{about}"
 
 
 class ColumnsRefused(InputRefused):
@@ -86,6 +89,8 @@ class Reading(BaseModel):
     delimiter: Annotated[str | None, Field(pattern=r'^[^"\r\n]$')] = None
     worksheet: str | None = None
     header: Annotated[int | None, Field(ge=1)] = None
+    #: Skus that are numbers are those that the workbook shows: `00012`.
+    numbers: Literal["as shown"] | None = None
 
 
 class SheetMapping(BaseModel):
@@ -135,10 +140,16 @@ class SheetMapping(BaseModel):
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""
-        columns, values = dict(self.columns), dict(self.values)
+        added = {
+            "column": dict(self.columns),
+            "value": dict(self.values),
+            "reading": self.reading.model_dump(),
+        }
         for one in confirmed:
-            (columns if one.kind == "column" else values)[one.written] = one.meant
-        return SheetMapping(columns=columns, values=values, reading=self.reading)
+            added[one.kind][one.written] = one.meant
+        return SheetMapping(
+            columns=added["column"], values=added["value"], reading=Reading(**added["reading"])
+        )
 
 
 def _propose(header: Sequence[str], missing: Iterable[str]) -> Iterator[Proposal]:
@@ -174,7 +185,7 @@ def write_mapping(path: Path, mapping: SheetMapping) -> None:
     """Add to a mapping file what it does not say yet; its other lines stay as they are. Raises InputRefused."""
     lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else []
     there = tomllib.loads("\n".join(lines))
-    for section, wanted in (("columns", mapping.columns), ("values", mapping.values)):
+    for section, wanted in mapping.model_dump(exclude_none=True).items():
         missing = wanted.keys() - there.get(section, {})
         new = [f"{_quoted(word)} = {_quoted(meant)}" for word, meant in wanted.items() if word in missing]
         if new and section not in there:

@@ -14,11 +14,12 @@ import pandas as pd
 from patternmill.files import write_whole
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Status
 from patternmill.tables.mapping import BEYOND, RESULTS
-from patternmill.tables.sheet import SURPLUS
+from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.text import counted
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
+    from patternmill.tables.columns import Columns
 
 #: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
@@ -91,9 +92,18 @@ def _files(frame: pd.DataFrame, checked: "Checked", failures: pd.DataFrame) -> I
     yield "results.csv", _csv(frame, checked.sheet.delimiter)
     yield "failures.csv", _csv(failures, checked.sheet.delimiter)
     if checked.sheet.is_workbook:
-        yield "failures.xlsx", _xlsx(failures)
+        yield "failures.xlsx", _xlsx(failures, formats_of(checked.sheet, checked.columns, failures))
     yield "results.jsonl", "".join(_json_lines(frame)).encode("utf-8", "replace")
     yield "gallery.html", gallery(checked.rows, frame.iloc[:, -len(RESULTS) :]).encode()
+
+
+def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tuple[int, int], str]:
+    """Return the formats of the cells of a results frame that are numbers in the sheet's workbook."""
+    lines = {number: line for line, number in enumerate(frame.index.tolist())}
+    places = {at: place for place, at in enumerate(columns.carried)}
+    numbers = {one: kind for one, kind in sheet.kinds.items() if kind.what == "a number"}
+    return {(lines[row], places[at]): kind.format for (row, at), kind in numbers.items()
+            if row in lines and at in places}  # fmt: skip
 
 
 def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
@@ -120,11 +130,17 @@ def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
         yield dumps(dict(zip(names, cells, strict=True))) + "\n"
 
 
-def write_catalog(folder: Path, rows: Sequence[CatalogRow]) -> None:
-    """Write what a catalog's rows are now: catalog.csv, its products; and sheet.csv, which can be imported again."""
+def write_catalog(folder: Path, rows: Sequence[CatalogRow], *, is_workbook: bool = False) -> None:
+    """Write what a catalog's rows are now: catalog.csv, its products; and sheet.csv, which can be imported again.
+
+    Of a workbook, or where there is one already, the sheet is written as a workbook too.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "catalog.csv", catalog_csv(rows))
-    write_whole(folder / "sheet.csv", _csv(_whole_sheet([row for row in rows if row.retired is None]), ","))
+    sheet, formats = _whole_sheet([row for row in rows if row.retired is None])
+    write_whole(folder / "sheet.csv", _csv(sheet, ","))
+    if is_workbook or (folder / "sheet.xlsx").exists():
+        write_whole(folder / "sheet.xlsx", _xlsx(sheet, formats))
 
 
 def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
@@ -141,16 +157,17 @@ def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
     return _csv(pd.DataFrame(products, columns=_PRODUCTS, dtype="str"), ",")
 
 
-def _whole_sheet(rows: Sequence[CatalogRow]) -> pd.DataFrame:
+def _whole_sheet(rows: Sequence[CatalogRow]) -> tuple[pd.DataFrame, Mapping[tuple[int, int], str]]:
+    """Return a catalog's rows under one header, and which cells are numbers, with their formats."""
     from patternmill.tables.kept import kept_table
 
-    header, cells = kept_table(rows)
+    header, cells, formats = kept_table(rows)
     titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
     added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id,
               row.code, row.message, str(row.take), row.run) for row in rows]  # fmt: skip
     ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
     frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
-    return frame.set_axis([*titles, *RESULTS], axis=1)
+    return frame.set_axis([*titles, *RESULTS], axis=1), formats
 
 
 def _csv(frame: pd.DataFrame, delimiter: str) -> bytes:
@@ -173,18 +190,22 @@ def restored(cells: pd.Series) -> pd.Series:
     return cells.where(~is_defused, cells.str[1:]) if is_defused.any() else cells
 
 
-def _xlsx(frame: pd.DataFrame) -> bytes:
-    """Return a workbook whose cells are all texts, whatever they begin with."""
+def _xlsx(frame: pd.DataFrame, formats: Mapping[tuple[int, int], str]) -> bytes:
+    """Return a workbook whose cells are texts, whatever they begin with, but for the numbers that `formats` has.
+
+    Those are by their line and position, from 0.
+    """
     from openpyxl import Workbook
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, WriteOnlyCell
 
     book = Workbook(write_only=True)
-    sheet = book.create_sheet("failures")
-
-    for row in (tuple(frame.columns), *frame.itertuples(index=False, name=None)):
+    sheet = book.create_sheet("rows")
+    for line, row in enumerate((tuple(frame.columns), *frame.itertuples(index=False, name=None)), -1):
         cells = [WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", str(text))[:32_767]) for text in row]
-        for cell in cells:
-            cell.data_type, cell.number_format = "s", "@"
+        for at, cell in enumerate(cells):
+            is_number = (line, at) in formats
+            cell.data_type = "n" if is_number else "s"
+            cell.number_format = formats[line, at] or "General" if is_number else "@"
         sheet.append(cells)
     content = BytesIO()
     book.save(content)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -23,17 +22,22 @@ from patternmill.tables.delimited import (
     parts_of,
     swallowed,
 )
-from patternmill.tables.mapping import NEEDED, SheetMapping
-from patternmill.tables.workbook import read_workbook
+from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping
+from patternmill.tables.workbook import (
+    WORKBOOKS,
+    Kind,
+    hidden_note,
+    number_as_shown,
+    numbers_proposal,
+    read_worksheet,
+)
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
 SURPLUS = -1
-_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 256 << 20, 1_048_576, 16_384
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _KEPT = 4096
 _NO_TABLES = {
-    rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password",
-    rb"\x1f\x8b": "a gzip archive",
     rb"PAR1": "a Parquet file",
     rb"%PDF-": "a PDF document",
     rb"\s*<[!?a-zA-Z]": "a web page or XML",
@@ -62,7 +66,7 @@ class Sheet:
     rows: pd.DataFrame = field(repr=False)
     blank_rows: int = 0
     #: By row and column: what a workbook's cell is that is no text.
-    kinds: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    kinds: Mapping[tuple[int, int], Kind] = field(default_factory=dict, repr=False)
     is_workbook: bool = False
     #: What should be seen before money is spent.
     notes: tuple[str, ...] = ()
@@ -70,42 +74,30 @@ class Sheet:
     corrected: Mapping[int, str] = field(default_factory=dict, repr=False)
     #: By row: skus of the catalog, any of which a spreadsheet may have shown as what the row has.
     doubtful: Mapping[int, Sequence[str]] = field(default_factory=dict, repr=False)
+    #: What a person may confirm about a workbook.
+    proposals: tuple[Proposal, ...] = ()
 
 
-def read_sheet(path: Path, mapping: SheetMapping) -> Sheet:
+def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
-    _refuse_companion(path)
-    raw = _read_bytes(path)
+    _refuse_companion(name)
     sha256 = hashlib.sha256(raw).hexdigest()
-    if raw.startswith(b"PK\x03\x04"):
-        return _from_workbook(raw, path.name, sha256, mapping)
-    text, encoding = _decode(raw, path.name, mapping.reading.encoding)
+    if raw.startswith(WORKBOOKS):
+        return _from_workbook(raw, name, sha256, mapping)
+    text, encoding = _decode(raw, name, mapping.reading.encoding)
     del raw
     delimiter = delimiter_of(text, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
-    table = _parse(content, path.name, delimiter, mapping)
-    return Sheet(path.name, sha256, layout + table.place, delimiter, *table[1:])
+    table = _parse(content, name, delimiter, mapping)
+    return Sheet(name, sha256, layout + table.place, delimiter, *table[1:])
 
 
-def _refuse_companion(path: Path) -> None:
+def _refuse_companion(name: str) -> None:
     for pattern, what in _COMPANIONS.items():
-        if found := re.fullmatch(pattern, path.name):
-            raise InputRefused("companion_file", f"{path.name} is {what}, no sheet.", f"Name {found[1]}.")
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            raise InputRefused("file_missing", f"There is no file {path}.", "Check its name and folder.")
-        if path.stat().st_size > _MOST_BYTES:
-            message = f"{path} is larger than {_MOST_BYTES >> 20} MiB."
-            raise InputRefused("file_too_large", message, "Divide it.")
-        return path.read_bytes()
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}."
-        raise InputRefused("file_unreadable", message, "Check who may read it.") from None
+        if found := re.fullmatch(pattern, name):
+            raise InputRefused("companion_file", f"{name} is {what}, no sheet.", f"Name {found[1]}.")
 
 
 def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
@@ -262,18 +254,17 @@ def _collect(
 
 
 def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) -> Sheet:
-    """Return the worksheet that has a catalog's columns."""
-    sheets = [one for one in read_workbook(raw, name) if mapping.reading.worksheet in (None, one.name)]
-    if not sheets:
-        message = f"{name} has no such worksheet, or an empty one."
-        raise InputRefused("empty_file", message, "Is it the right file?")
-    best = {one.name: max(mapping.score(cells) for cells in one.rows[:HEADER_WITHIN]) for one in sheets}
-    fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
-    if len(fit) > 1:
-        names = ", ".join(shown(one.name) for one in fit)
-        message = f"{name} has {counted(len(fit), 'worksheet')} that could be meant: {names}."
-        remedy = "Name one in its mapping: `worksheet` under [reading]."
-        raise InputRefused("several_worksheets", message, remedy)
-    table = _below_header(iter([Part(1, fit[0].rows)]), name, ",", mapping)
-    layout = f"workbook, worksheet {shown(fit[0].name)}{table.place}"
-    return Sheet(name, sha256, layout, ",", *table[1:], fit[0].kinds, True)
+    """Return the worksheet that has a catalog's columns; skus that are numbers as it shows them, if that is meant."""
+    meant = read_worksheet(raw, name, mapping)
+    place, header, rows, blank = _below_header(iter([Part(1, meant.rows)]), name, ",", mapping)
+    layout, kinds = f"workbook, worksheet {shown(meant.name)}{place}", meant.kinds
+    sku = next((at for at, title in enumerate(header) if mapping.meaning(title) == "sku"), None)
+    skus = dict(zip(rows.index, rows[sku], strict=True)) if sku is not None else {}
+    texts = {row: text for (row, at), kind in kinds.items()
+             if at == sku and row in skus and (text := number_as_shown(skus[row], kind))}  # fmt: skip
+    if texts and mapping.reading.numbers:
+        rows.loc[list(texts), sku] = list(texts.values())
+        kinds = {one: kind for one, kind in kinds.items() if one[1] != sku or one[0] not in texts}
+    asked = () if mapping.reading.numbers else tuple(numbers_proposal(texts.values()))
+    notes = tuple(hidden_note(meant, skus))
+    return Sheet(name, sha256, layout, ",", header, rows, blank, kinds, True, notes, proposals=asked)
