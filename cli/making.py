@@ -219,10 +219,10 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     if not is_to_be_made:
         return await carry_out(request)
     request = request.model_copy(update={"catalog": about["catalog"], "environment": service_name})
-    return await _with_prefect(request, home)
+    return await with_prefect(request, home)
 
 
-async def _with_prefect(request: Request, home: Path) -> End:
+async def with_prefect(request: Request, home: Path) -> End:
     """Run the flow in this process, shown by a server; without one, the same run unshown."""
     from cli.server import prefect_server
     from patternmill.pipeline import carry_out
