@@ -11,21 +11,22 @@ PACKAGES = ("cli", "flows", "tasks", "patternmill")
 WALL = 12_800
 #: Files of other kinds are generated, or no code.
 _COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
+#: 485 of the reserve of 600 are in three rooms: run (+160), ledger (+180), service (+145).
 #: The most lines of each room: a folder with all below it, or some modules of `patternmill`.
 BUDGETS = {
     "flows": 250,
     "tasks": 800,
     "cli": 2_300,
     "states items changes plan offer text money errors settings files contract": 1_600,
-    "request records run planning pipeline agreement ending mark settlement remake takes": 1_100,
+    "request records run planning pipeline agreement ending mark settlement remake takes": 1_260,
     "engine halt trust fanout": 700,
-    "patternmill/ledger": 1_600,
-    "patternmill/service": 1_100,
+    "patternmill/ledger": 1_780,
+    "patternmill/service": 1_245,
     "patternmill/tables": 2_200,
     "patternmill/looking": 1_500,
     "orders": 250,
     # To be written in 4,000.
-    "studio": 6_151,
+    "studio": 6_190,
     "tests": 15_000,
     "benchmarks": 800,
 }

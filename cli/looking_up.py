@@ -50,7 +50,7 @@ def catalog(name: str, environment: str | None) -> None:
     from patternmill.tables.results import catalog_csv
 
     with open_ledger() as (database, settings):
-        click.echo(catalog_csv(_rows(database, environment or settings.service, name)), nl=False)
+        click.echo(catalog_csv(rows_of(database, environment or settings.service, name)), nl=False)
 
 
 @click.command()
@@ -64,11 +64,12 @@ def results(name: str, out: Path | None, environment: str | None) -> None:
     with open_ledger() as (database, settings):
         service = environment or settings.service
         folder = out or Path("results") / name / "now"
-        write_now(database, service, name, folder, _rows(database, service, name))
+        write_now(database, service, name, folder, rows_of(database, service, name))
     click.echo(f"Results: {folder / 'results.csv'}")
 
 
-def _rows(database: Any, environment: str, name: str) -> Any:
+def rows_of(database: Any, environment: str, name: str) -> Any:
+    """Return the rows of a catalog. Raises Refusal where there is none."""
     from patternmill.errors import Refusal
     from patternmill.ledger.catalogs import catalog_rows
 

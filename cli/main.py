@@ -13,6 +13,7 @@ _VERBS = {
     "check": "making", "offer": "making", "import": "making", "refresh": "making", "retry": "making",
     "remake": "making",
     "status": "looking_up", "explain": "looking_up", "catalog": "looking_up", "results": "looking_up",
+    "look": "look",
     "order": "ordering",
     "settle": "deciding", "pause": "deciding", "unpause": "deciding",
     "up": "serving", "studio": "serving",

@@ -228,10 +228,10 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
         "file": request.file and name_of(request.file),
     }
     request = request.model_copy(update=known)
-    return await _with_prefect(request, home)
+    return await with_prefect(request, home)
 
 
-async def _with_prefect(request: Request, home: Path) -> End:
+async def with_prefect(request: Request, home: Path) -> End:
     """Run the flow in this process, shown by a server; without one, the same run unshown."""
     from cli.server import prefect_server
     from patternmill.pipeline import carry_out

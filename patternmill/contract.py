@@ -115,7 +115,7 @@ class Contract(_Part):
         return f"{_digest(str(folder / cell))} {folder / cell}"
 
     def pattern(self, environment: str, prompt: str, extras: Mapping[str, str], take: int) -> Item:
-        """Return a take of the pattern that a row asks for, without refinements. Raises Refusal for what has no promise."""
+        """Return a take of a row's pattern, without refinements. Raises Refusal for what has no promise."""
         for column in extras:
             if "take" not in column and not self.promises(column):
                 message = f"A row on record has {column}, which the service's file does not promise."

@@ -32,7 +32,7 @@ def unpacked(content: bytes, name: str) -> bytes:
                 content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error):
         raise InputRefused(
-            "file_unreadable", f"{name} is damaged: its gzip cannot be unpacked.", ""
+            "file_unreadable", f"{name} is damaged: its gzip cannot be unpacked.", "Pack or save it again."
         ) from None
     if len(content) > MOST_BYTES:
         raise InputRefused("file_too_large", f"{name} is larger than {MOST_BYTES >> 20} MiB.", "Divide it.")

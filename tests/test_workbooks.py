@@ -187,7 +187,8 @@ def test_titles_that_are_hidden_and_hidden_columns_are_no_note():
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (date(2026, 3, 1), "the date 2026-03-01"), (datetime.fromisoformat("2026-03-01 12:00"), "the date 2026-03-01 12:00:00"),
+        (date(2026, 3, 1), "the date 2026-03-01"), (datetime.fromisoformat("2026-03-01 12:00"),
+         "the date 2026-03-01 12:00:00"),
         (time(12, 30), "the time 12:30:00"), (True, "the truth value TRUE"), (1e-7, "the number 1e-07"),
         (1234567890123456, "the number 1.23456789012346e+15"), ("=B9", "a formula without a stored result"),
     ],
@@ -214,7 +215,8 @@ def test_errors_are_named_and_results_of_formulas_are_read():
         raw_rows(texts(1, HEADER) + f"<row>{good}</row><row>{bad}</row>{option}<row r='7'>{late}</row>")
     )
     assert codes(found) == {
-        *((3, name, "spreadsheet_error") for name in HEADER[:3]), (4, "option:size", "spreadsheet_error"), (7, "sku", "not_text"), (7, "prompt", "not_text")
+        *((3, name, "spreadsheet_error") for name in HEADER[:3]), (4, "option:size", "spreadsheet_error"), 
+        (7, "sku", "not_text"), (7, "prompt", "not_text")
     }  # fmt: skip
     assert found.rows.loc[2, ["sku", "prompt", "selections"]].tolist() == ["A-2", "ferns", '{"size": "40"}']
     error = ods_cell(

@@ -19,6 +19,10 @@ WHERE driver IS NOT NULL AND (
     OR EXISTS (SELECT 1 FROM runs WHERE id = driver AND environment || '/' || catalog = :scope)
 )
 """
+_ON = """
+SELECT scope, person || ' has paused ' || scope || CASE WHEN reason = '' THEN '' ELSE ' (' || reason || ')' END AS words
+FROM brakes WHERE scope IN ('*', :environment, :place) ORDER BY since
+"""
 _LIFT = "DELETE FROM brakes WHERE scope = :scope"
 
 
@@ -38,6 +42,12 @@ async def pause(database: Database, scope: str, reason: str, patience: float = 6
         now = {lease.driver: lease.beats for lease in living}
         unmet = {driver: beats for driver, beats in unmet.items() if now.get(driver) == beats}
     return list(unmet)
+
+
+def brakes_on(database: Database, environment: str, catalog: str) -> list[dict[str, str]]:
+    """Return scope and words of what has paused a catalog."""
+    place = f"{environment}/{catalog}"
+    return [row._asdict() for row in database.read(_ON, environment=environment, place=place)]
 
 
 def unpause(database: Database, scope: str) -> bool:

@@ -39,6 +39,13 @@ SELECT likeness, sku FROM row_states WHERE environment = :environment AND retire
             AND other.retired IS NULL
     )
 """
+#: Rows of other catalogs that share patterns of one.
+_ELSEWHERE = """
+SELECT other.pattern, other.catalog, other.sku FROM catalog_rows AS other
+WHERE other.environment = :environment AND other.catalog <> :catalog AND other.retired IS NULL AND other.pattern IN (
+    SELECT pattern FROM catalog_rows WHERE environment = :environment AND catalog = :catalog AND pattern <> ''
+) ORDER BY other.catalog, other.position
+"""
 _COLUMNS = (
     "key", "sku", "position", "number", "run", "cells", "corrects", "content", "likeness", "pattern", "take", "refusal",
     "wants",
@@ -118,6 +125,14 @@ def catalog_rows(database: Database, environment: str, catalog: str) -> list[Cat
         found.append(
             CatalogRow(**values, has_pattern_id=json.loads(body).get("patternId", "") if body else "")
         )
+    return found
+
+
+def shared_elsewhere(database: Database, environment: str, catalog: str) -> dict[str, list[str]]:
+    """Return the living rows of other catalogs that share a pattern of this one, by pattern, in words."""
+    found: dict[str, list[str]] = {}
+    for row in database.read(_ELSEWHERE, environment=environment, catalog=catalog):
+        found.setdefault(row.pattern, []).append(f"{row.catalog}: {row.sku}")
     return found
 
 

@@ -26,6 +26,8 @@ class Connection:
     serial: str
     create_view: str
     tables: str
+    #: Answers with something else whenever another connection has committed anything.
+    pulse: str
 
     def __init__(self, address: str) -> None:
         try:
@@ -119,6 +121,7 @@ class Sqlite(Connection):
     serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
     create_view = "CREATE VIEW IF NOT EXISTS"
     tables = "sqlite_master WHERE type = 'table' AND name"
+    pulse = "PRAGMA data_version"
 
     def _connect(self, address: str) -> sqlite3.Connection:
         self.place, self._path = address, Path(address)
@@ -149,6 +152,7 @@ class Postgres(Connection):
     serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
     create_view = "CREATE OR REPLACE VIEW"
     tables = "pg_tables WHERE schemaname = current_schema() AND tablename"
+    pulse = "SELECT CAST(txid_current_snapshot() AS TEXT)"
 
     def _connect(self, address: str) -> Any:
         import psycopg

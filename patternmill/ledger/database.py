@@ -69,6 +69,10 @@ class Database:
             self._reader = self._connect()
             return self._reader.rows(sql, names, **values)
 
+    def pulse(self) -> Any:
+        """Return what is another value whenever something has been written since."""
+        return self.read(self._reader.pulse)
+
     def change(self, change: Change[T], *, alone: bool = False) -> T:
         """Make one change in a transaction of its own, without the guard.
 

@@ -64,6 +64,12 @@ def made_by(database: Database, run_id: str) -> dict[str, int]:
     return dict(database.read(_MADE, run_id=run_id))
 
 
+def living_run(database: Database, environment: str, catalog: str) -> str:
+    """Return the run of a catalog that goes on, or an empty text."""
+    own = (row for row in database.read(_LIVING) if row.key == f"{environment}/{catalog}")
+    return next((str(row.driver) for row in own if not is_gone(row.holder)), "")
+
+
 def status_record(database: Database, environment: str, catalog: str | None) -> dict[str, Any]:
     """Return runs, rows, what is open, spending of the day, and brakes."""
     scope = {"environment": environment, "catalog": catalog or ""}

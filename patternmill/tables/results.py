@@ -4,7 +4,6 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from patternmill.files import write_whole
+from patternmill.looking.gallery import Made, gallery
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Status
 from patternmill.tables.mapping import BEYOND, RESULTS
 from patternmill.tables.sheet import SURPLUS, Sheet
-from patternmill.text import counted
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 #: JSON as people read it; an encoder that is made once takes a third of the time.
 dumps = json.JSONEncoder(ensure_ascii=False).encode
-_MOST_CARDS = 2000
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Patterns</title>
-<style>
-body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; background: #f6f5f3 }}
-main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)) }}
-article {{ background: #fff; border: 1px solid #ddd; padding: 1rem; overflow-wrap: anywhere }} h2 {{ font-size: 1rem }}
-</style>
-<h1>{title}</h1><main>{cards}</main>
-"""
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections", "decision"]
 _DECISIONS = {"": "", "pick": "picked", "reject": "rejected", "again": "again"}
 
@@ -80,7 +69,9 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
     out.mkdir(parents=True, exist_ok=True)
     status = frame.iloc[:, -len(RESULTS)]
     digests: dict[str, str] = {}
-    for name, content in _files(frame, checked, frame[status.isin(NEEDS_A_PERSON)]):
+    for name, content in _files(
+        frame, checked, frame[status.isin(NEEDS_A_PERSON)], str(manifest.get("catalog", ""))
+    ):
         write_whole(out / name, content)
         digests[name] = hashlib.sha256(content).hexdigest()
     counts = status.value_counts().to_dict()
@@ -88,13 +79,18 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
     write_whole(out / "manifest.json", json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-def _files(frame: pd.DataFrame, checked: "Checked", failures: pd.DataFrame) -> Iterator[tuple[str, bytes]]:
+def _files(
+    frame: pd.DataFrame, checked: "Checked", failures: pd.DataFrame, title: str
+) -> Iterator[tuple[str, bytes]]:
     yield "results.csv", _csv(frame, checked.sheet.delimiter)
     yield "failures.csv", _csv(failures, checked.sheet.delimiter)
     if checked.sheet.is_workbook:
         yield "failures.xlsx", _xlsx(failures, formats_of(checked.sheet, checked.columns, failures))
     yield "results.jsonl", "".join(_json_lines(frame)).encode("utf-8", "replace")
-    yield "gallery.html", gallery(checked.rows, frame.iloc[:, -len(RESULTS) :]).encode()
+    yield (
+        "gallery.html",
+        gallery(title, _made(checked.rows, frame.iloc[:, -len(RESULTS) :])).encode("utf-8", "replace"),
+    )
 
 
 def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tuple[int, int], str]:
@@ -106,19 +102,12 @@ def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tu
             if row in lines and at in places}  # fmt: skip
 
 
-def gallery(rows: pd.DataFrame, results: pd.DataFrame) -> str:
-    """Return the page of the rows that have a pattern. Both frames are indexed by row number."""
-    made = rows[["sku", "prompt", "category"]].join(results, how="inner")
+def _made(rows: pd.DataFrame, results: pd.DataFrame) -> Iterator[Made]:
+    """Yield the rows that have a pattern. Both frames are indexed by row number."""
+    made = rows.join(results, how="inner")
     made = made[made["pattern_id"].ne("")]
-    patterns = made["pattern_id"].unique()
-    made = made[made["pattern_id"].isin(patterns[:_MOST_CARDS])]
-    columns, cards = ["prompt", "sku", "category", "status", "product_id"], dict[str, str]()
-    for pattern, prompt, *line in made[["pattern_id", *columns]].to_numpy():
-        head = f"<article><h2>{escape(prompt)}</h2><p>{escape(pattern)} · no picture</p><ul>"
-        cards[pattern] = f"{cards.get(pattern, head)}<li>{escape(' · '.join(filter(None, line)))}</li>"
-    more = f", of which these are the first {_MOST_CARDS:,}" if len(patterns) > _MOST_CARDS else ""
-    title = counted(len(patterns), "pattern") + more
-    return _PAGE.format(title=title, cards="\n".join(map("{}</ul></article>".format, cards.values())))
+    columns = ["pattern_id", "prompt", "sku", "category", "selections", "status", "product_id", "error"]
+    yield from map(Made._make, made[columns].itertuples(index=False, name=None))
 
 
 def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
