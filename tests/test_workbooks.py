@@ -215,7 +215,7 @@ def test_errors_are_named_and_results_of_formulas_are_read():
         raw_rows(texts(1, HEADER) + f"<row>{good}</row><row>{bad}</row>{option}<row r='7'>{late}</row>")
     )
     assert codes(found) == {
-        *((3, name, "spreadsheet_error") for name in HEADER[:3]), (4, "option:size", "spreadsheet_error"), 
+        *((3, name, "spreadsheet_error") for name in HEADER[:3]), (4, "option:size", "spreadsheet_error"),
         (7, "sku", "not_text"), (7, "prompt", "not_text")
     }  # fmt: skip
     assert found.rows.loc[2, ["sku", "prompt", "selections"]].tolist() == ["A-2", "ferns", '{"size": "40"}']
