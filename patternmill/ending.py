@@ -70,7 +70,9 @@ def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
             code, message = refusal["code"], f"{refusal['message']}; {refusal['remedy']}"
         if status == Status.NOT_STARTED and run.halt.first_reason:
             code, message = run.halt.first_reason.code, run.halt.first_reason.message
-        results[number] = Result(status, row.product_id, row.pattern_id, code, message, str(row.take))
+        results[number] = Result(
+            status, row.product_id, row.pattern_id, code, message, "" if row.refusal else str(row.take)
+        )
     return results
 
 
