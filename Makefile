@@ -66,6 +66,9 @@ bench: setup ## measure against peers, side by side in one run: some ten minutes
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.one_row
 
+system: ## install what some tests need from the system (Debian, as root): Chromium
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
+
 lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade takes newer versions too
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv $(VENV)-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
 	$(LOCK) $(ARGS) pyproject.toml --group build --output-file requirements.lock
@@ -75,4 +78,4 @@ clean: ## remove .venv and caches (never .patternmill or results)
 	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup import up test test-quick soak check bench lock clean
+.PHONY: help setup import up test test-quick soak check bench system lock clean

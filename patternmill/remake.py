@@ -19,7 +19,7 @@ def rows_to_remake(
     made to its end. Raises Refusal where nothing would come of it.
     """
     named = [
-        row for row in rows if row.pattern and (request.chooses(row) if request.names_rows else _is_due(row))
+        row for row in rows if row.pattern and (request.chooses(row) if request.names_rows else is_due(row))
     ]
     if request.take is not None and not request.names_rows:
         raise Refusal("no_rows", "--take goes to a take of named rows.", "Name them with --sku.")
@@ -41,7 +41,7 @@ def rows_to_remake(
     return [row for row in rows if row.pattern in patterns], moves
 
 
-def _is_due(row: CatalogRow) -> bool:
+def is_due(row: CatalogRow) -> bool:
     """Return whether a row's pattern is marked, or its product on a later take is still to be made."""
     is_open = row.status != Status.SUCCEEDED and row.verdict != Verdict.REJECT
     return row.verdict == Verdict.AGAIN or (row.take > 1 and is_open)

@@ -3,22 +3,26 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cli.main import run
+from patternmill.ledger.database import Database
 from tests.double import Double, Weather, serving
 from tests.double.server import KEY
+from tests.shelf import shelved
 from tests.test_runs import row, sheet
 
 ROOT = Path(__file__).parent.parent
 VERBS = [
     "check", "offer", "import", "refresh", "retry", "status", "explain", "settle", "results", "catalog",
-    "pause", "unpause", "up", "studio",
+    "pause", "unpause", "up", "studio", "remake", "look", "order",
 ]  # fmt: skip
 
 
@@ -54,6 +58,7 @@ def test_each_verb_has_help(verb, capsys):
         (["import", "spring.csv", "--environment", "prod"], 2, "unknown_environment"),
         (["explain", "A-9"], 2, "knows nothing of A-9"),
         (["catalog", "winter"], 2, "no catalog winter"),
+        (["look", "winter"], 2, "no catalog winter"),
         (["settle", "abc", "--resend"], 2, "--reason"),
         (["offer", "Ship"], 2, "No category is called Ship"),
         (["nonsense"], 2, "nonsense"),
@@ -148,3 +153,22 @@ def test_on_a_terminal_a_column_is_asked_about_once(double):
     assert code == 0, said
     assert "Artikelnummer" in Path("spring.mapping.toml").read_text()
     assert command("check", "spring.csv").returncode == 0
+
+
+def test_look_serves_the_page_by_its_link_until_ctrl_c(double):
+    Path("home").mkdir()
+    database = Database("home/ledger.sqlite3")
+    shelved(database, ("herons", "succeeded"), ("ferns", "held"))
+    database.disconnect()
+    environment = {name: text for name, text in os.environ.items() if name not in ("DISPLAY", "BROWSER")}
+    looking = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "look", "spring"],
+        env={**environment, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    link = looking.stdout.readline().split()[1]
+    with httpx.Client() as client:
+        assert client.get(link).status_code == 200
+        counts = client.get(f"{link.partition('?')[0]}data").json()["counts"]
+    looking.send_signal(signal.SIGINT)
+    assert (looking.communicate(timeout=30)[0].splitlines()[-1], looking.returncode) == ("Stopped.", 0)
+    assert counts == {"succeeded": 1, "held": 1}

@@ -1,6 +1,7 @@
 """Databases as companies run them: silent, behind a pool, in another encoding; and `pause` while runs buy."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -19,9 +20,12 @@ from patternmill.ledger.brake import pause, unpause
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
+from patternmill.looking.view import View
 from patternmill.states import State
 from tests import test_ledger
 from tests.double import Double, Weather, serving
+from tests.shelf import ended as becomes
+from tests.shelf import shelved
 from tests.spine import POSTGRES, RUN, drop_postgres, play, step, taken
 from tests.test_cli import command
 from tests.test_crashes import about, await_that, ended, process
@@ -192,3 +196,18 @@ def test_a_database_in_another_encoding_is_refused_by_name(monkeypatch, postgres
     drop_postgres(other)
     assert refused.returncode == 2
     assert f"is {encoding}, not UTF8" in refused.stderr
+
+
+def test_a_page_sees_what_another_process_has_written(address, database):
+    other, view = Database(address), View(database, "production", "spring")
+    for catalog in ("spring", "summer"):
+        shelved(other, ("herons", "waiting"), ("ferns", "waiting"), catalog=catalog)
+    first = json.loads(view.since(0, {}))
+    assert [card["others"] for card in first["cards"]] == [["summer: A-2"], ["summer: A-3"]]
+    assert json.loads(view.since(first["version"], {}))["cards"] == []
+    play(pause(other, "production/spring", "a review"))
+    other.change(lambda connection: becomes(connection, "A-3", "succeeded"))
+    now = json.loads(view.since(first["version"], {}))
+    assert ([card["prompt"] for card in now["cards"]], len(now["paused"])) == (["ferns"], 1)
+    assert now["counts"] == {"succeeded": 1, "waiting": 1}
+    other.disconnect()

@@ -10,7 +10,7 @@ from patternmill.states import CatalogRow, Status
 #: What a status means to whoever looks at the page, said after the service's own words.
 _WORDS = {
     Status.IN_DOUBT: "It may have been sent, and no clear answer came; the next run sends the same request again.",
-    Status.WAITING: "It is being made; should this run end, the next one follows it.",
+    Status.WAITING: "Its job goes on at the service, and a run follows it.",
     Status.HELD: "A person must decide: `patternmill settle`.",
     Status.FAILED: "`patternmill retry` tries once more.",
     Status.NOT_STARTED: "It is not begun yet.",

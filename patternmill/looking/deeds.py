@@ -101,6 +101,9 @@ class Deeds:
     async def _order(self, asked: Asked) -> Planned:
         if not asked.name.strip():
             raise Refusal("no_name", "An order needs a name.")
+        if self.environment != self.settings.service:
+            message = f"The settings are those of {self.settings.service}, and not of {self.environment}."
+            raise Refusal("unknown_environment", message, "Order where its address and key are set.")
         place = self.database, self.environment, self.catalog
         plan = await asyncio.to_thread(plan_order, *place, asked.quantities)
         lines = [f"{line.quantity:,} × {line.sku} ({line.product_id})" for line in plan.lines]

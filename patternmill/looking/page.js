@@ -137,11 +137,13 @@
     if (changed.length || newOrder) choose(true);
   }
 
+  const isMeant = (row) => (!filter.status || row.status === filter.status)
+    && (!filter.category || row.category === filter.category);
+
   function fits(card) {
     return filter.search.split(/\s+/).every((word) => card.text.includes(word))
       && (!filter.verdict || card.verdict === (filter.verdict === "none" ? "" : filter.verdict))
-      && card.rows.some((row) => (!filter.status || row.status === filter.status)
-        && (!filter.category || row.category === filter.category));
+      && card.rows.some(isMeant);
   }
 
   // What was shown stays while others come, so that nothing moves away from under a decision.
@@ -169,7 +171,8 @@
       make("b", {}, count.toLocaleString("en")), ` ${words(status)}`)));
     const of = state.run && Object.entries(state.run.made).map(([stage, count]) => counted(count, stage)).join(" and ");
     const run = state.run ? [`A run goes on${of ? `: ${of} so far` : ""}.`] : [];
-    const news = [...(state.paused ?? []).map((brake) => `Paused: ${brake.words}.`), ...run];
+    const kept = state.kept === false ? ["This browser keeps nothing, so this page cannot be loaded again."] : [];
+    const news = [...kept, ...(state.paused ?? []).map((brake) => `Paused: ${brake.words}.`), ...run];
     tell("news", news.join(" "));
     if (isServed) deeds();
   }
@@ -215,7 +218,7 @@
     if (asking === null) return; // another look has taken it in
     asking = null;
     clearTimeout(timer);
-    timer = setTimeout(look, document.hidden ? 10000 : 1000);
+    timer = setTimeout(look, document.hidden ? 10000 : 1000 * (answer.pause ?? 2));
     if (answer.error) return tell("news", answer.error);
     ({ version } = answer);
     state = answer;
@@ -237,18 +240,19 @@
     saying = setTimeout(() => (byId("said").textContent = ""), 8000);
   }
 
-  async function decide(card, verdict, note = card.note, isUndo = false) {
+  // One after the other, so that what was pressed last is saved last. `undone`: the decision that comes back, if one does.
+  let saving = Promise.resolve();
+  async function decide(card, verdict, note = card.note, undone = null) {
     const before = { id: card.id, take: card.take, verdict: card.verdict, note: card.note };
-    const shownTake = isUndo === false ? card.take : isUndo;
+    const said = { pattern: card.pattern, take: undone?.take ?? card.take, verdict, note };
+    if (!undone) undo.push(before);
     accept([{ ...card, verdict, note }]);
-    const answer = await ask("/decide", { pattern: card.pattern, take: shownTake, verdict, note });
+    const answer = await (saving = saving.then(() => ask("/decide", said)));
     if (answer.error) {
-      accept([{ ...cards.get(card.id), verdict: before.verdict, note: before.note }]);
+      if (undo.includes(before)) undo.splice(undo.indexOf(before), 1);
+      if (cards.has(card.id)) accept([{ ...cards.get(card.id), verdict: before.verdict, note: before.note }]);
       say(answer.error);
-    } else {
-      if (isUndo === false) undo.push(before);
-      say(`Saved: ${words(verdict) || "no verdict"}, ${card.prompt}`);
-    }
+    } else say(`Saved: ${words(verdict) || "no verdict"}, ${card.prompt}`);
     await look();
   }
 
@@ -342,10 +346,10 @@
     remake: () => carryOut("remake", "Remake what is marked again"),
     pause: () => carryOut("pause", "Pause", [{ label: "Reason", name: "reason", type: "search", value: "", required: true }]),
     unpause: () => carryOut("unpause", "Unpause"),
-    tick: () => tick(shown.flatMap((id) => cards.get(id).rows)),
+    tick: () => tick(shown.flatMap((id) => cards.get(id).rows).filter(isMeant)),
     undo: async () => {
       const last = undo.pop();
-      if (last && cards.has(last.id)) await decide(cards.get(last.id), last.verdict, last.note, last.take);
+      if (last && cards.has(last.id)) await decide(cards.get(last.id), last.verdict, last.note, last);
     },
     keys: async () => {
       const list = make("dl", {}, ...KEYS.flatMap(([key, text]) => [make("dt", {}, key), make("dd", {}, text)]));

@@ -130,7 +130,8 @@ class Desk:
     async def data(self, request: Request) -> Response:
         """Return what has changed since a version."""
         version = int(request.query_params.get("since", "0"))
-        text = await run_in_threadpool(self._view.since, version, {"job": self._deeds.job})
+        about = {"job": self._deeds.job, "kept": self._door.cookie in request.cookies}
+        text = await run_in_threadpool(self._view.since, version, about)
         return Response(text, media_type="application/json")
 
     async def decide(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,9 +12,10 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import brakes_on
 from patternmill.ledger.catalogs import catalog_rows, shared_elsewhere
 from patternmill.ledger.database import Database
-from patternmill.ledger.decisions import Take, Verdict, decisions_of, takes_of
+from patternmill.ledger.decisions import Take, decisions_of, takes_of
 from patternmill.ledger.reports import living_run, made_by
 from patternmill.looking.cards import Card, as_json, cards_of, counts_of
+from patternmill.remake import is_due
 from patternmill.states import CatalogRow
 
 
@@ -27,6 +29,8 @@ class View:
         self._sent: dict[str, tuple[int, str]] = {}
         self._version = self._ordered = 0
         self._pulse: Any = None
+        #: How long the page waits before it asks again, in seconds: a look at a large catalog takes CPU from a run.
+        self._pause = 1.0
         self._lock = threading.Lock()
 
     def since(self, version: int, about: Mapping[str, Any]) -> str:
@@ -56,6 +60,7 @@ class View:
         place = self.database, self.environment
         if (pulse := self.database.pulse()) == self._pulse:
             return
+        began = time.perf_counter()
         self._rows = [row for row in catalog_rows(*place, self.catalog) if row.retired is None]
         found = cards_of(self._rows, decisions_of(*place), shared_elsewhere(*place, self.catalog))
         self._pulse, self._cards = pulse, {card.id: card for card in found}
@@ -67,14 +72,16 @@ class View:
         }
         if list(before) != list(self._sent):
             self._ordered = self._version
+        self._pause = min(max(1.0, 5 * (time.perf_counter() - began)), 15.0)
 
     def _whole(self) -> dict[str, Any]:
         """Return what is said of the catalog: its counts, whether it is paused, and the run that goes on."""
         place = self.database, self.environment, self.catalog
         run = living_run(*place)
         return {
+            "pause": self._pause,
             "counts": counts_of(self._rows),
-            "marked": sum(card.verdict == Verdict.AGAIN for card in self._cards.values()),
+            "marked": len({row.pattern for row in self._rows if row.pattern and is_due(row)}),
             "paused": brakes_on(*place),
             "run": {"id": run, "made": made_by(self.database, run)} if run else None,
         }
