@@ -27,10 +27,12 @@ def order(
     """Open one checkout for products of CATALOG, and say where a person pays it, or what order it became."""
     from patternmill.ledger.reports import open_ledger
     from patternmill.orders import place_order, plan_order
+    from patternmill.run import check_name
 
     if picked == bool(sku):
         raise Refusal("no_rows", "Nothing says what is ordered.", "Give either --sku or --picked.")
     with service(environment, silent=as_json), open_ledger() as (database, settings):
+        check_name(environment, settings)
         quantities = dict.fromkeys(sku, quantity) if sku else None
         plan = plan_order(database, settings.service, catalog, quantities, quantity)
         for line in plan.left_out:

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from patternmill.errors import Refusal
 from patternmill.items import Item, pattern_item, reference_item, refinement_item
-from patternmill.text import normal, shown
+from patternmill.text import normal
 
 _Name = Annotated[str, Field(pattern=r"^\w{1,60}$")]
 #: What a column is called after `refine:` or `field:`.
 _Column = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
 _Path = Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)*$")]
 _MOST_BYTES = 8 << 20
+_PICTURE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", re.DOTALL)
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 
 
@@ -73,7 +73,7 @@ class Picture(_Part):
 
 
 class Contract(_Part):
-    """What a service's file says. Nothing of it is used for purchases unless `repeatable` is promised.
+    """The promises of a service's file. Nothing of it is used for purchases unless `repeatable` is promised.
 
     `repeatable`: no create is carried out twice under one request ID. `model`: the field of `patterns/create`.
     """
@@ -102,7 +102,7 @@ class Contract(_Part):
                 self.refine[name].read(cell)
             elif kind == "field" and self.fields[name].is_number and not _NUMBER.fullmatch(cell):
                 return "write a number"
-            elif kind == "take" and not re.fullmatch(r"[1-9]\d{0,3}", cell):
+            elif kind in ("take", "kept_take") and not re.fullmatch(r"[1-9]\d{0,3}", cell):
                 return "write the number of a take, such as 2"
         except ValueError as error:
             return str(error)
@@ -112,7 +112,7 @@ class Contract(_Part):
         """Return what a cell adds to its row's content: for a reference the digest of its file, and its path."""
         if column != "reference":
             return normal(cell)
-        return f"{_digest(str(folder / cell))} {folder / cell}"
+        return f"{_digest(folder, cell)} {folder / cell}"
 
     def pattern(self, environment: str, prompt: str, extras: Mapping[str, str], take: int) -> Item:
         """Return a take of a row's pattern, without refinements. Raises Refusal for what has no promise."""
@@ -169,14 +169,17 @@ class _Bytes:
         return base64.b64encode(content).decode()
 
 
-@cache
-def _digest(path: str) -> str:
+def _digest(folder: Path, cell: str) -> str:
+    """Return the digest of a picture within a folder: a sheet of somebody else's must not send other files."""
+    path = (folder / cell).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError("name a file in the folder of the sheet, or below it")
     try:
-        content = Path(path).read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"{shown(path)} cannot be read: {error.strerror}") from None
-    if not content or len(content) > _MOST_BYTES:
-        raise ValueError(f"{shown(path)} is empty, or larger than {_MOST_BYTES >> 20} MiB")
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    if not _PICTURE.match(content) or len(content) > _MOST_BYTES:
+        raise ValueError(f"name a PNG, JPEG, GIF or WebP file of at most {_MOST_BYTES >> 20} MiB")
     return hashlib.sha256(content).hexdigest()
 
 

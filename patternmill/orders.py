@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from patternmill.engine import Engine
-from patternmill.errors import Refusal
+from patternmill.errors import Halted, Refusal
 from patternmill.halt import Admission, Halt, stops
 from patternmill.items import Item, Stage, checkout_item
 from patternmill.ledger import catalogs
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class OrderPlan:
-    """What an order would be of; `left_out` says in sentences which rows it leaves out, and why."""
+    """The lines of an order; `left_out` says in sentences which rows are not among them, and why."""
 
     catalog: str
     lines: tuple[Line, ...]
@@ -136,7 +136,10 @@ async def place_order(database: Database, settings: Settings, name: str, plan: O
             attempt = await _make(database, settings, client, item, plan, found.item_id if found else "")
             if attempt.state is not State.SUCCEEDED:
                 words = f"The checkout of {name} is {attempt.state}: {attempt.message}"
-                raise Refusal("no_checkout", words, f"`patternmill explain {attempt.request_id}` says more.")
+                remedy = f"`patternmill explain {attempt.request_id}` says more."
+                if attempt.state in _VOID:
+                    raise Refusal("no_checkout", words, remedy)
+                raise Halted(Outcome.FAILED, "no_checkout", words, remedy)  # it may exist
         found = find_checkout(database, settings.service, name)
         answer = await client.read("orders/get", {"checkoutId": found.result_id})
     if (order := _order_in(answer, found.result_id)) and order != found.made_order:

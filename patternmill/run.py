@@ -105,7 +105,7 @@ class Run:
 async def open_run(request: Request) -> AsyncIterator[Run]:
     """Open the ledger and the connection to the service for one run."""
     settings = read_settings()
-    _check_name(request.environment, settings)
+    check_name(request.environment, settings)
     database = Database(settings.ledger_address)
     try:
         check_environment(database, settings)
@@ -118,7 +118,7 @@ async def open_run(request: Request) -> AsyncIterator[Run]:
         await database.close()
 
 
-def _check_name(asked: str | None, settings: Settings) -> None:
+def check_name(asked: str | None, settings: Settings) -> None:
     """Raise Refusal for an environment that these settings are not about."""
     if asked in (None, settings.service):
         return

@@ -46,7 +46,7 @@ def _is_header(secret: SecretStr) -> SecretStr:
 
 
 class NamedSource(BaseModel):
-    """Where a sheet is, and the header that opens it, such as `Authorization: Bearer …`."""
+    """The address of a sheet, and the header that opens it, such as `Authorization: Bearer …`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -11,7 +11,7 @@ from patternmill.ledger.decisions import Decision, Verdict
 
 
 class Base(NamedTuple):
-    """What the products of rows that ask for the same are built on. `pattern` is the first take of its pattern."""
+    """The item that rows which ask for the same build their products on. `pattern` is the first take of its pattern."""
 
     pattern: str
     take: int

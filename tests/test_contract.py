@@ -1,5 +1,6 @@
 """What a service promises beyond its interface: columns that are refused without a promise, and chains made by one."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from patternmill.items import pattern_item
 from patternmill.states import Outcome
 from tests.test_runs import HEADER, double, results, row, run, sheet  # noqa: F401
 
+PICTURE = b"\x89PNG\r\n\x1a\n and its pixels"
 PROMISE = """
 repeatable = true
 model = "modelName"
@@ -39,7 +41,7 @@ def test_without_a_promise_a_column_is_refused_by_name(double, column, monkeypat
 
 
 def test_a_chain_from_picture_to_product_is_made_in_order_and_once(promised):
-    Path("reeds.png").write_bytes(b"a picture")
+    Path("reeds.png").write_bytes(PICTURE)
     header = (*HEADER, "model", "reference", "refine:recolor", "field:seed")
     sheet(
         (*row(1, "herons"), "linocut", "reeds.png", "#fff, #1a2b3c", "7"),
@@ -56,7 +58,7 @@ def test_a_chain_from_picture_to_product_is_made_in_order_and_once(promised):
         "reference": 1, "pattern": 2, "refinement": 1, "product": 3,
     }  # fmt: skip
     (reference,) = by_stage["reference"]
-    assert reference.body["bytes"] == "YSBwaWN0dXJl"
+    assert base64.b64decode(reference.body["bytes"]) == PICTURE
     (pattern,) = [job for job in by_stage["pattern"] if "modelName" in job.body]
     assert pattern.body | {"requestId": ""} == {
         "requestId": "", "prompt": "herons", "modelName": "linocut", "seedNumber": 7,
@@ -83,8 +85,33 @@ def test_a_picture_that_is_gone_or_a_number_that_is_none_is_a_fault_of_its_row(p
     assert codes == {"A-1": "wrong_reference", "A-2": "wrong_field", "A-3": ""}
 
 
+@pytest.mark.parametrize("cell", ["../secret.png", "{tmp}/secret.png", ".env", "linked.png"])
+def test_a_cell_cannot_send_a_file_from_outside_its_folder_or_one_that_is_no_picture(
+    promised, tmp_path, monkeypatch, cell
+):
+    (tmp_path / "secret.png").write_bytes(PICTURE)
+    (tmp_path / "sheets").mkdir()
+    monkeypatch.setenv("PATTERNMILL_SERVICE_FILE", str(tmp_path / "service.toml"))
+    monkeypatch.chdir(tmp_path / "sheets")
+    Path("linked.png").symlink_to(tmp_path / "secret.png")
+    Path(".env").write_text("PATTERNMILL_CURRENCY=EUR")
+    sheet((*row(1), cell.format(tmp=tmp_path)), header=(*HEADER, "reference"))
+    assert run().summary.causes[0].code == "wrong_reference"
+    assert not promised.jobs
+
+
+@pytest.mark.parametrize("take", ["0", "9" * 5000, "two", "-1"])
+def test_a_take_in_results_that_is_none_is_left_aside(promised, take):
+    sheet(row(1, "herons"))
+    end = run()
+    path = Path(end.summary.folder) / "results.csv"
+    path.write_text(path.read_text("utf-8-sig").replace(",1,", f",{take},"), "utf-8")
+    assert run(file=str(path)).outcome is Outcome.COMPLETED
+    assert len(promised.jobs) == 2
+
+
 def test_a_picture_that_was_changed_since_its_row_was_read_is_not_sent(promised):
-    Path("reeds.png").write_bytes(b"a picture")
+    Path("reeds.png").write_bytes(PICTURE)
     contract = read_contract(Path("service.toml"))
     extras = {"reference": contract.content_of("reference", "reeds.png", Path())}
     item = contract.pattern("production", "herons", extras, 1)

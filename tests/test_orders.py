@@ -104,6 +104,27 @@ def test_a_refused_checkout_leaves_its_name_for_other_lines(double):  # noqa: F8
     assert len(checkouts(double)) == 1
 
 
+def test_an_order_for_an_environment_that_is_not_configured_is_refused(double, capfd):  # noqa: F811
+    from cli.main import run as command
+
+    sheet(row(1))
+    run()
+    asked = ["order", "spring", "--sku", "A-1", "--name", "samples", "--yes", "--environment", "staging"]
+    assert command(asked) == 2
+    assert "staging is not configured" in capfd.readouterr().err
+    assert not checkouts(double)
+
+
+def test_a_checkout_that_a_person_must_decide_about_is_not_said_to_be_refused(double, capfd):  # noqa: F811
+    from cli.main import run as command
+
+    sheet(row(1))
+    run()
+    double.weather = Weather(latency=0.001, faults={"no_content": 1.0})
+    assert command(["order", "spring", "--sku", "A-1", "--name", "samples", "--yes"]) == 3
+    assert "The checkout of samples is held" in capfd.readouterr().err
+
+
 def test_a_pause_of_the_catalog_holds_its_orders_too(double):  # noqa: F811
     sheet(row(1))
     run()

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from patternmill.errors import LedgerFault, Refusal
 _CHUNK = 5_000
 
 
-class Connection:
+class Connection(ABC):
     """An open connection. The fields of rows have the names of columns; faults of the database are LedgerFaults."""
 
     #: The driver, which has its errors; where this is, for people.
@@ -84,12 +85,13 @@ class Connection:
         """Return whether there is a table of this name."""
         return self.row(f"SELECT 1 FROM {self.tables} = :name", name=name) is not None
 
+    @abstractmethod
     def begin(self, *, alone: bool) -> None:
         """Begin a transaction; `alone`: once none of others goes on that was begun before it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _connect(self, address: str) -> Any:
-        raise NotImplementedError
+        """Return the driver's connection. Raises its errors, and OSError."""
 
     def _text(self, sql: str) -> str:
         return sql

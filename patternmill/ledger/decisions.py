@@ -15,7 +15,7 @@ from patternmill.ledger.database import Database
 
 
 class Verdict(StrEnum):
-    """What a person says of the take that is wanted."""
+    """A person's word about the take that is wanted."""
 
     NONE = ""
     PICK = "pick"
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided about a pattern, which is named by its first take. Without a decision take 1 is wanted.
+    """The decision about a pattern, which is named by its first take. Without a decision take 1 is wanted.
 
     `newest` is the highest take that was ever wanted; `at` is in seconds since 1970, and 0 where nobody has decided.
     """

@@ -16,7 +16,7 @@ from patternmill.money import money
 from patternmill.orders import OrderPlan, place_order, plan_order
 from patternmill.planning import plan_run
 from patternmill.request import End, Request
-from patternmill.run import check_sheet, open_run
+from patternmill.run import check_name, check_sheet, open_run
 from patternmill.settings import Settings
 from patternmill.text import counted
 
@@ -24,7 +24,7 @@ Lines = Sequence[str]
 
 
 class Asked(BaseModel):
-    """What a person asks for on the page, with what they filled in."""
+    """A request of a person on the page, with what they filled in."""
 
     kind: Literal["order", "remake", "pause", "unpause"]
     name: str = ""
@@ -36,7 +36,7 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True)
 class Planned:
-    """What was shown and can be agreed to; `go` carries it out and says what came of it."""
+    """A plan that was shown and can be agreed to; `go` carries it out and says what came of it."""
 
     lines: Lines
     question: str
@@ -45,7 +45,7 @@ class Planned:
 
 @dataclass
 class Deeds:
-    """What the page may do about one catalog; one thing at a time."""
+    """Carries out what the page asks for about one catalog, one thing at a time."""
 
     database: Database
     settings: Settings
@@ -101,9 +101,7 @@ class Deeds:
     async def _order(self, asked: Asked) -> Planned:
         if not asked.name.strip():
             raise Refusal("no_name", "An order needs a name.")
-        if self.environment != self.settings.service:
-            message = f"The settings are those of {self.settings.service}, and not of {self.environment}."
-            raise Refusal("unknown_environment", message, "Order where its address and key are set.")
+        check_name(self.environment, self.settings)
         place = self.database, self.environment, self.catalog
         plan = await asyncio.to_thread(plan_order, *place, asked.quantities)
         lines = [f"{line.quantity:,} × {line.sku} ({line.product_id})" for line in plan.lines]

@@ -104,7 +104,7 @@ class Door:
 
 
 class Desk:
-    """What the page asks, answered."""
+    """Answers what the page asks."""
 
     def __init__(self, view: View, deeds: Deeds, pictures: Pictures, door: Door, contract: Contract) -> None:
         self._view, self._deeds, self._pictures, self._door = view, deeds, pictures, door

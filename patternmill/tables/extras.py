@@ -37,9 +37,10 @@ class Extras:
     def _read(self, cells: dict[str, str], columns: Columns) -> tuple[str, list[Fault]]:
         faults, content = list[Fault](), dict[str, str]()
         for name, cell in cells.items():
-            if not cell or (name == "kept_take" and not cell.isdecimal()):
+            wrong = self.contract.fault(name, cell, self.folder) if cell else ""
+            if not cell or (wrong and name == "kept_take"):
                 continue
-            if wrong := self.contract.fault(name, cell, self.folder):
+            if wrong:
                 title = columns.header[columns.extras[name]]
                 faults.append(
                     Fault(title, f"wrong_{name.partition(':')[0]}", f"{shown(cell)} cannot be used", wrong)

@@ -24,7 +24,7 @@ _LITERAL = r'(?:"[^"]*"|\\.|[-/ ])*'
 
 
 class Kind(NamedTuple):
-    """What a cell is that is no text, and the format of a number that is not shown as it is."""
+    """A cell that is no text: what it is, and the format of a number that is not shown as it is."""
 
     what: str
     format: str = ""

@@ -26,7 +26,7 @@ Place = tuple[int, int]  # a cell's row number and its position from 0
 
 @dataclass
 class Unread:
-    """What calamine does not tell of a worksheet."""
+    """The parts of a worksheet that calamine does not tell."""
 
     #: Texts that it has otherwise, or not: errors, and formulas without a stored result.
     texts: dict[Place, str] = field(default_factory=dict)
