@@ -137,8 +137,7 @@ def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
     products: list[tuple[str, ...]] = []
     for row in rows:
         if row.has_product_id and row.retired is None:
-            # What it was made of is known only where the row wants no other.
-            content = json.loads(row.content) if row.content and row.product_id else {}
+            content = json.loads((row.content if row.product_id else row.has_content) or "{}")
             made_of = content.get("prompt", ""), content.get("category", "")
             selections = dumps(content["selections"]) if content else ""
             ids = row.sku, row.has_product_id, row.has_pattern_id
@@ -153,7 +152,7 @@ def _whole_sheet(rows: Sequence[CatalogRow]) -> tuple[pd.DataFrame, Mapping[tupl
     header, cells, formats = kept_table(rows)
     titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
     added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id,
-              row.code, row.message, str(row.take), row.run) for row in rows]  # fmt: skip
+              *row.reason, str(row.take), row.run) for row in rows]  # fmt: skip
     ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
     frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
     return frame.set_axis([*titles, *RESULTS], axis=1), formats
