@@ -1,5 +1,6 @@
 """Texts with delimiters as records of cells, and quotes that are not closed where they should be."""
 
+import contextlib
 import csv
 import io
 import itertools
@@ -27,11 +28,10 @@ def delimiter_of(text: str, mapping: SheetMapping) -> str:
     best, found = ((False, -1, -1), 0), ","
     for delimiter in DELIMITERS:
         rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
-        try:
-            top = list(itertools.islice(rows, HEADER_WITHIN))
-            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
-        except csv.Error:
-            continue
+        top = list[list[str]]()
+        with contextlib.suppress(csv.Error):  # which may be far below the header
+            top.extend(itertools.islice(rows, HEADER_WITHIN))
+        fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
         if max(fits, default=best) > best:
             best, found = max(fits), delimiter
     return found

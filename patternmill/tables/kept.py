@@ -114,12 +114,6 @@ def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFram
     return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")
 
 
-def texts_of(header: str, cells: str, but: str | None = None) -> tuple[tuple[str, str], ...]:
-    """Return what a kept row says, in whatever order its columns are; without the column of one name."""
-    pairs = zip(json.loads(header), json.loads(cells), strict=False)
-    return tuple(sorted((name, text) for name, text in pairs if text and name != but))
-
-
 def with_corrections(sheet: Sheet, columns: Columns, corrections: Sequence[Any]) -> Sheet:
     """Return a source with the rows that were corrected in an import since, where it still says the same of them.
 
