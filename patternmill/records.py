@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def records(
             taken.add(record["key"])
         record |= {"position": place, "corrects": checked.sheet.corrected.get(number, ""), "replaces": ""}
         if earlier:
-            record |= {"position": after + place, **earlier.of(record["key"], header, cells)}
+            record |= {"position": after + place, **earlier.of(record, header)}
         known = stored.rows.get(record["key"])
         record["differs"] = known is None or known.retired is not None or any(
             getattr(known, name) != record[name] for name in _SAME
@@ -103,21 +104,24 @@ class _Earlier:
             if name.startswith(NO_SKU):
                 self._nameless[self._texts(stored.headers[row.run], row.cells)].append(row)
 
-    def of(self, key: str, header: str, cells: str) -> dict[str, Any]:
+    def of(self, record: Mapping[str, Any], header: str) -> dict[str, Any]:
         """Return what of a record follows from the row that it was."""
-        row, replaces = self._stored.rows.get(key), ""
-        if row is None and (same := self._nameless.get(self._texts(header, cells))):
+        key, texts, replaces = record["key"], self._texts(header, record["cells"]), ""
+        row = self._stored.rows.get(key)
+        if row is None and (same := self._nameless.get(texts)):
             row = same.pop(0)
             key, replaces = (row.key, "") if key.startswith(NO_SKU) else (key, row.key)
         if row is None:
             return {}
-        is_corrected = row.key in self._stored.unwell and row.cells != cells
-        corrects = row.corrects or (row.cells if is_corrected else "")
+        is_other = bool(row.refusal) != bool(record["refusal"])
+        is_other |= texts != self._texts(self._stored.headers[row.run], row.cells)
+        corrects = row.corrects or (row.cells if is_other and row.key in self._stored.unwell else "")
         return {"key": key, "replaces": replaces, "position": row.position, "corrects": corrects}
 
     def _texts(self, header: str, cells: str) -> Any:
-        pairs = zip(json.loads(header), json.loads(cells), strict=False)
-        return tuple(sorted((name, text) for name, text in pairs if text and name != self._sku))
+        pairs = zip_longest(json.loads(header), json.loads(cells), fillvalue="")
+        texts = ((name, text[0] if isinstance(text, list) else text) for name, text in pairs)
+        return tuple(sorted(one for one in texts if one[1] and one[0] != self._sku))
 
 
 def skus_of(checked: "Checked") -> dict[int, str]:

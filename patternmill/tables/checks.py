@@ -11,9 +11,9 @@ from patternmill.offer import Offer
 from patternmill.tables.cells import IS_PLAIN, Fault, fault_of
 from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
+from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
 from patternmill.tables.mapping import NEEDED, OPTION, Proposal
-from patternmill.tables.results import restored
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, shown, sku_key

@@ -157,12 +157,8 @@ def with_whole_skus(sheet: Sheet, columns: Columns, skus: Iterable[str]) -> Shee
     rows = sheet.rows.copy()
     rows.loc[list(sure), at] = list(sure.values())
     kinds = {place: kind for place, kind in sheet.kinds.items() if place[1] != at or place[0] not in sure}
-    notes = (
-        [f"{_named(sure)} with the sku of the catalog, which a spreadsheet took for a number."]
-        if sure
-        else []
-    )
-    doubtful = {row: one for row, one in found.items() if row not in sure}
+    notes = [f"{_named(sure)} with the sku that the catalog has for their number."] if sure else []
+    doubtful = {row: one for row, one in found.items() if one and row not in sure}
     return replace(sheet, rows=rows, kinds=kinds, notes=(*sheet.notes, *notes), doubtful=doubtful)
 
 

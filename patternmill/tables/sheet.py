@@ -20,6 +20,7 @@ from patternmill.tables.delimited import (
     lines_of,
     open_quotes,
     parts_of,
+    restored,
     swallowed,
 )
 from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping
@@ -90,6 +91,8 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     content = text.encode()
     del text
     table = _parse(content, name, delimiter, mapping)
+    if {"run", "status"} <= set(table.header):
+        table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:])
 
 
