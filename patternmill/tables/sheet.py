@@ -202,7 +202,7 @@ def _refuse_rows_above(
 def _joined_at(name: str, header: Sequence[str], rows: pd.DataFrame, needed: list[int]) -> list[int]:
     """Return the rows that are the header again, of files that were joined. Raises InputRefused for another header."""
     titles, again = {header[at] for at in needed}, []
-    for number, *cells in rows[rows.isin([header[needed[0]]]).any(axis=1)].itertuples(name=None):
+    for number, *cells in rows[rows[needed[-1]].isin(header)].itertuples(name=None):
         if titles <= set(cells):
             if cells[: len(header)] != list(header) or isinstance(cells[-1], str):
                 message = f"{name} has another header in row {number}."
