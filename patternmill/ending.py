@@ -138,7 +138,7 @@ def write_now(
 ) -> None:
     """Write the files of a catalog as its rows are now, retired ones aside."""
     from patternmill.tables.kept import kept_sheet
-    from patternmill.tables.results import Result, results_frame, write_results
+    from patternmill.tables.results import Result, results_frame, write_catalog, write_results
 
     checked = kept_sheet([row for row in rows if row.retired is None])
     living = zip(checked.sheet.rows.index, (row for row in rows if row.retired is None), strict=True)
@@ -151,3 +151,4 @@ def write_now(
     write_results(
         results_frame(checked, results, run.id), checked, out, {**manifest, "ledger": database.identity}
     )
+    write_catalog(out, rows)

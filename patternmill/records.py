@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def records(
     refusals = refusals_of(checked) if len(checked.problems) else {}
     after = max(map(attrgetter("position"), stored.rows.values()), default=-1) + 1
     skus, header = skus_of(checked), header_of(checked)
-    earlier = _Earlier(checked, stored, header) if is_part else None
+    earlier = _Earlier(checked.columns.title("sku"), stored) if is_part else None
     keys = {number: sku_key(skus[number]) for number in contents}
     taken, made = set(keys.values()), list[dict[str, Any]]()
     for place, (number, cells) in enumerate(kept_cells(checked).items()):
@@ -78,7 +79,7 @@ def records(
             taken.add(record["key"])
         record |= {"position": place, "corrects": checked.sheet.corrected.get(number, ""), "replaces": ""}
         if earlier:
-            record |= {"position": after + place, **earlier.of(record)}
+            record |= {"position": after + place, **earlier.of(record, header)}
         known = stored.rows.get(record["key"])
         record["differs"] = known is None or known.retired is not None or any(
             getattr(known, name) != record[name] for name in _SAME
@@ -95,32 +96,32 @@ def wanted_by(row: Row) -> dict[str, Any]:
 
 
 class _Earlier:
-    """Finds what the rows of a part were before: by their key, or by their other cells where that had no usable sku."""
+    """What the rows of a part were before: by their key, or by their other cells where that had no usable sku."""
 
-    def __init__(self, checked: "Checked", stored: Stored, header: str) -> None:
-        self._stored, self._header, self._sku = stored, header, checked.columns.title("sku")
-        self._nameless = defaultdict[Any, list[Any]](list)
-        for key, row in stored.rows.items():
-            if key.startswith(NO_SKU):
-                self._nameless[self._texts(row.cells, row.run)].append(row)
+    def __init__(self, sku: str, stored: Stored) -> None:
+        self._sku, self._stored, self._nameless = sku, stored, defaultdict[Any, list[Any]](list)
+        for name, row in stored.rows.items():
+            if name.startswith(NO_SKU):
+                self._nameless[self._texts(stored.headers[row.run], row.cells)].append(row)
 
-    def of(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def of(self, record: Mapping[str, Any], header: str) -> dict[str, Any]:
         """Return what of a record follows from the row that it was."""
-        row = self._stored.rows.get(record["key"])
-        key, replaces = record["key"], ""
-        if row is None and (same := self._nameless.get(self._texts(record["cells"]))):
+        key, texts, replaces = record["key"], self._texts(header, record["cells"]), ""
+        row = self._stored.rows.get(key)
+        if row is None and (same := self._nameless.get(texts)):
             row = same.pop(0)
             key, replaces = (row.key, "") if key.startswith(NO_SKU) else (key, row.key)
         if row is None:
             return {}
-        is_corrected = row.key in self._stored.unwell and record["cells"] != row.cells
-        corrects = row.corrects or (row.cells if is_corrected else "")
+        is_other = bool(row.refusal) != bool(record["refusal"])
+        is_other |= texts != self._texts(self._stored.headers[row.run], row.cells)
+        corrects = row.corrects or (row.cells if is_other and row.key in self._stored.unwell else "")
         return {"key": key, "replaces": replaces, "position": row.position, "corrects": corrects}
 
-    def _texts(self, cells: str, run: str = "") -> Any:
-        from patternmill.tables.kept import texts_of
-
-        return texts_of(self._stored.headers.get(run, self._header), cells, self._sku)
+    def _texts(self, header: str, cells: str) -> Any:
+        pairs = zip_longest(json.loads(header), json.loads(cells), fillvalue="")
+        texts = ((name, text[0] if isinstance(text, list) else text) for name, text in pairs)
+        return tuple(sorted(one for one in texts if one[1] and one[0] != self._sku))
 
 
 def skus_of(checked: "Checked") -> dict[int, str]:

@@ -167,7 +167,8 @@ def _as_known(run: Run, sheet: "Sheet", columns: "Columns") -> "Sheet":
 
     place = (run.database, run.settings.service, run.catalog)
     if run.is_part:
-        return with_whole_skus(sheet, columns, catalogs.skus(*place))
+        stored = catalogs.stored_rows(*place).values()
+        return with_whole_skus(sheet, columns, map(attrgetter("sku"), stored))
     return with_corrections(sheet, columns, catalogs.corrections(*place))
 
 

@@ -1,5 +1,6 @@
 """The states of an attempt, a row and a run, and which changes are legal."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -106,7 +107,8 @@ class CatalogRow:
     with `prompt`, `category`, `category_id` and `selections`, and `refusal` one with `code`, `message`, `remedy` and
     `column`; empty where there is none. `pattern` is the first take of its pattern, `take` the one that it wants, and
     `verdict` a person's about that. `wants` and `has` are items, the others are the service's IDs:
-    `product_id` and `pattern_id` of the item that it wants, `has_product_id` and `has_pattern_id` of what it has.
+    `product_id` and `pattern_id` of the item that it wants, `has_product_id` and `has_pattern_id` of what it has;
+    `has_content` is what that was made of, where it wants another: a content whose category is an ID.
     """
 
     key: str
@@ -135,3 +137,12 @@ class CatalogRow:
     pattern_id: str
     has_product_id: str
     has_pattern_id: str
+    has_content: str = ""
+
+    @property
+    def reason(self) -> tuple[str, str]:
+        """Return the code and the words of why the row has no product, if it has none."""
+        if not self.refusal:
+            return self.code, self.message
+        refusal = json.loads(self.refusal)
+        return refusal["code"], f"{refusal['message']}; {refusal['remedy']}"

@@ -63,6 +63,10 @@ def codes(found):
         ("A-1,#REF!,Cushion,50x50", "spreadsheet_error"), ("A-1,=A2&B2,Cushion,50x50", "spreadsheet_error"),
         ('A-1,"=CONCATENATE(A2;"" "";B2)",Cushion,50x50', "spreadsheet_error"),
         ("Err:502,herons,Cushion,50x50", "spreadsheet_error"),
+        *((f'A-1,"{cell}",Cushion,50x50', "spreadsheet_error") for cell in (
+            "#BEZUG!", "#NOM?", "#¡REF!", "#¿NOMBRE?", "#ИМЯ?", "#ДЕЛ/0!", "#Н/Д", "#N/A", "#NV", "#AD?", "#DZIEL/0!",
+            "#SPILL!", "#ERROR!", "#########", "Err :508", "=Sheet1!B2", "='My sheet'!$B$2", "=+B2", "=-(B2)", "=B2:B9",
+            "{=SUM(B2:B9)}", "=_xlfn.CONCAT(A2)", "=@A2", "=R[-1]C", '=""herons ""&B2', "=vlookup(a2;b:c;2;0)")),
         ("4.01E+12,herons,Cushion,50x50", "number_as_shown"), ("1-Mar,herons,Cushion,50x50", "date_as_shown"),
         ("A\u202e1,herons,Cushion,50x50", "unsafe_characters"),
         ("LÃ¼neburg,herons,Cushion,50x50", "misread_text"), ("A-1,foug\ufffdres,Cushion,50x50", "misread_text"),
@@ -81,7 +85,18 @@ def test_rows(tmp_path, row, code):
 @pytest.mark.parametrize(
     "prompt",
     ["nan", "None", "null", "N/A", "undefined", "TBD", "to do", "xxxx", "???", "ditto", "same as above", '"', "%s",
-     "[object Object]", "{{ product.title }}", "${prompt}", "\\N", "None, None", "<insert prompt here>", "1.#QNAN"],
+     "[object Object]", "{{ product.title }}", "${prompt}", "\\N", "None, None", "<insert prompt here>", "1.#QNAN",
+     "[object Object],[object Object]", "[Function: title]", "function String() { [native code] }",
+     "Promise { <pending> }", "System.Collections.Generic.List`1[System.String]", "System.Object[]",
+     "com.shop.Prompt@5e9f23b4", "nan(ind)", "-inf", "array", "true", "string", "0", "0,00", "{{{title}}}",
+     "{% prompt %}", "[[prompt]]", "#{prompt}", "$prompt", "%prompt%", "%(prompt)s", "__PROMPT__", "{0}",
+     "<%= prompt %>", "<p></p>", "<p>&nbsp;</p>", "<br><br>", "Loading...", "Wird geladen …",
+     "Chargement en cours...", "Cargando…", "Bezig met laden...", "Lorem ipsum",
+     "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor", "k. A.", "n.v.t.", "(leer)",
+     "vacío", "à définir", "por definir", "nog te bepalen", "folgt", "N. N.", "see row 12", "same as row 5",
+     "wie Zeile 4", "s. o.", "Siehe oben!", "dito.", "idem", "comme ci-dessus", "même que ci-dessus",
+     "igual que arriba", "lo mismo", "zie hierboven", "hetzelfde", "zelfde als hierboven", "voir ligne 3",
+     "igual que fila 2", "zie regel 7", "\u2033", "↑", "^", "(same)", "Your prompt here"],
 )  # fmt: skip
 def test_what_stands_for_a_prompt_is_none(tmp_path, prompt):
     cell = '"' + prompt.replace('"', '""') + '"'
@@ -90,8 +105,12 @@ def test_what_stands_for_a_prompt_is_none(tmp_path, prompt):
 
 @pytest.mark.parametrize(
     "prompt",
-    ["{red|blue} heron in reeds", "a sign that says {{ HELLO }} in neon", "100% cotton flowers", "objects", "NA moor",
-     "none of the above", "do re mi", "синие цапли", "- reeds -"],
+    ["{red|blue} heron in reeds", "a sign that says {{ HELLO }} in neon", "100% cotton flowers", "objects",
+     "NA moor", "none of the above", "do re mi", "синие цапли", "- reeds -", "loading dock at night",
+     "[herons] in reeds", "a {frame}", "like rows of tulips", "same as it ever was", "see rowing boats",
+     "string lights", "true love", "array of lights", "object permanence", "system of rivers", "prompt the fox",
+     "idem herons", "folgt dem Fluss", "<3 herons", "5", "1950s", "$5 notes", "A", "lorem flowers", "@herons",
+     "a@b", "= herons", "#summer", "#1 fan", "#A/B tests", "function follows form"],
 )  # fmt: skip
 def test_what_only_looks_like_a_placeholder_is_a_prompt(tmp_path, prompt):
     assert not codes(checked(tmp_path, f"{HEADER}A-1,{prompt},Cushion,\n"))

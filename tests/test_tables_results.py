@@ -15,9 +15,10 @@ from patternmill.offer import Category, Offer
 from patternmill.states import CatalogRow
 from patternmill.tables.checks import check_rows
 from patternmill.tables.columns import read_columns
+from patternmill.tables.delimited import defused, restored
 from patternmill.tables.kept import header_of, kept_cells, kept_sheet
 from patternmill.tables.mapping import SheetMapping
-from patternmill.tables.results import Result, defused, restored, results_frame, write_catalog, write_results
+from patternmill.tables.results import Result, results_frame, write_catalog, write_results
 from patternmill.tables.sheet import SURPLUS, read_sheet
 
 SIZES = {"size": ["40x40", "50x50"]}

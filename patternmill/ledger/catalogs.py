@@ -17,12 +17,16 @@ SELECT key, sku, wants, likeness, content, retired, has_product_id, pattern, tak
 _ROWS = """
 SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, cells, content, likeness, pattern, take,
     refusal, wants, built_on, has, since, retired, status, code, row_states.message AS message, verdict, note,
-    product_id, pattern_id, has_product_id,
-    has_body
+    product_id, pattern_id, has_product_id, has_body
 FROM row_states LEFT JOIN runs ON runs.id = row_states.run
 WHERE row_states.environment = :environment AND row_states.catalog = :catalog ORDER BY position, key
 """
-_STORED = f"SELECT key, position, number, run, cells, corrects, refusal, wants, retired FROM catalog_rows WHERE {_MINE}"
+_STORED = f"""
+SELECT key, sku, position, number, run, cells, corrects, refusal, wants, retired FROM catalog_rows WHERE {_MINE}
+"""
+_PATTERNS = (
+    "SELECT result_id, body FROM attempts WHERE environment = :environment AND result_id IN (:names...)"
+)
 _CORRECTIONS = f"""
 SELECT corrects, cells, (SELECT header FROM runs WHERE id = run) AS header FROM catalog_rows
 WHERE {_MINE} AND corrects <> '' ORDER BY position
@@ -48,8 +52,7 @@ WHERE other.environment = :environment AND other.catalog <> :catalog AND other.r
 """
 _COLUMNS = (
     "key", "sku", "position", "number", "run", "cells", "corrects", "content", "likeness", "pattern", "take", "refusal",
-    "wants",
-    "built_on", "since",
+    "wants", "built_on", "since",
 )  # fmt: skip
 #: What a row wanted before, if that was made, is what it has until the new one is.
 _HAS = """has = CASE
@@ -93,14 +96,6 @@ def stored_rows(database: Database, environment: str, catalog: str) -> dict[str,
     return {row.key: row for row in database.read(_STORED, environment=environment, catalog=catalog)}
 
 
-def skus(database: Database, environment: str, catalog: str) -> list[str]:
-    """Return the skus of a catalog as they are written, those of retired rows too."""
-    found = database.read(
-        f"SELECT sku FROM catalog_rows WHERE {_MINE}", environment=environment, catalog=catalog
-    )
-    return [row.sku for row in found]
-
-
 def corrections(database: Database, environment: str, catalog: str) -> list[Any]:
     """Return header and cells of each row that was corrected in an import, and the cells that it corrects."""
     return database.read(_CORRECTIONS, environment=environment, catalog=catalog)
@@ -118,14 +113,21 @@ def row_states(database: Database, environment: str, catalog: str) -> dict[str, 
 
 def catalog_rows(database: Database, environment: str, catalog: str) -> list[CatalogRow]:
     """Return the rows of a catalog as they are now, retired ones too, by position."""
-    found = []
-    for row in database.read(_ROWS, environment=environment, catalog=catalog):
-        values = row._asdict()
-        body = values.pop("has_body")
-        found.append(
-            CatalogRow(**values, has_pattern_id=json.loads(body).get("patternId", "") if body else "")
-        )
-    return found
+    found = database.read(_ROWS, environment=environment, catalog=catalog)
+    bodies = [json.loads(row.has_body or "{}") for row in found]
+    ids = {body["patternId"] for row, body in zip(found, bodies, strict=True) if body and not row.product_id}
+    patterns = database.read(_PATTERNS, sorted(ids), environment=environment) if ids else []
+    prompts = {one.result_id: json.loads(one.body).get("prompt", "") for one in patterns}
+    return [CatalogRow(*row[:-1], *_made_of(body, prompts)) for row, body in zip(found, bodies, strict=True)]
+
+
+def _made_of(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Sequence[str]:
+    """Return the pattern's ID and, where its prompt was asked for, the content that a product's body says."""
+    pattern = body.get("patternId", "")
+    if pattern not in prompts:
+        return pattern, ""
+    said = {"prompt": prompts[pattern], "category": body["categoryId"], "selections": body["selections"]}
+    return pattern, json.dumps(said, ensure_ascii=False)
 
 
 def shared_elsewhere(database: Database, environment: str, catalog: str) -> dict[str, list[str]]:

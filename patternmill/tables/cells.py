@@ -12,28 +12,53 @@ _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATE = re.compile(rf"\d{{1,2}}-(?:{_MONTHS})(?:-\d\d)?|(?:{_MONTHS})-\d\d", re.IGNORECASE)
 _ROUNDED = re.compile(r"\d(?:[.,]\d+)?E\+\d{2,3}")
 _ERROR = re.compile(
-    r"#[¡¿]?[A-ZÀ-ÖØ-Þ]{3,}(?:/0)?[!?]|#[A-Z]/[A-Z]!?|#NV|#GETTING_DATA|Err:[1-9]\d\d|#{3,}"
-    r'|="(?:[^"]|"")*"|=[A-Z]+\(.*\)|=\$?[A-Z]{1,3}\$?\d+\b.*'
+    r"#[¡¿]?[^\W\d_a-z]{2,}(?:[/_][^\W_a-z]+)*[!?]|#\w/\w!?|#NV|#YOK|#HIÁNYZIK|#NENÍ_K_DISPOZICI|#ERROR|#GETTING_DATA"
+    r"|Err ?:[1-9]\d\d|#{3,}|\{?=[-+@({]*(?:\"(?:[^\"]|\"\")*\"(?:[&)].*)?|[\w.]+\(.*|\$?[A-Za-z]{1,3}\$?\d+\b.*"
+    r"|(?:'[^']+'|[\w.\[\]]+)!\$?[A-Z]+.*|RC?\[.*)",
+    re.DOTALL,
 )
-_BLANK = re.compile(r"\[object.*\]|\{\{[^{}]*\}\}|\$?\{[\w.]+\}|%[sd]|\\N|<[^<>]{,40}>|-?\d\.#\w+|[xX]{3,}")
+#: What programs leave where a value should be, and what says that the row is like another one.
+_BLANK = re.compile(
+    r"\[(?:object|function|array|circular)\b.*\]|\{{2,3}[^{}]*\}{2,3}|\{%.*%\}|\[\[[^][]*\]\]|[$#]?\{[\w.]*\}"
+    r"|%(?:\(\w+\))?[sd]|%\w+%|\$[a-z_]\w*|__\w+__|\\N|(?:<[^<>]{,200}>|&#?\w+;|\s)+|-?\d\.#\w+|-?nan\(\w+\)|x{3,}"
+    r"|-?0(?:[.,]0+)?|\S+@[0-9a-f]{5,8}|system\.[\w.`\[\]]+|function\b.*\[native code\].*|promise \{.*\}"
+    r"|lorem ipsum\b.*|(?:same as|see|like|as in|copy of|wie|siehe|wie in|comme|voir|ver|igual que|zie|zoals) (?:in )?"
+    r"(?:row|line|cell|zeile|zelle|ligne|fila|celda|rij|regel) ?[#\w-]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARKS = ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk")
 _WORDS = re.compile(r"[^\W_]+")
 #: What is surely well: a program's look at 100,000 texts has to be a short one.
 _PLAIN_SKU = re.compile(rf"(?!(?i:{_DATE.pattern})$|{_ROUNDED.pattern}$|Err:)[A-Za-z0-9](?:[ -~]*[!-~])?")
-_PLAIN = re.compile(r"(?!Err:)([A-Za-z]+)(?:[ -~]*[!-~])?")
+_PLAIN = re.compile(r"(?!Err ?:|\S+@|(?i:lorem ipsum))([A-Za-z]+)(?:[ -~]*[!-~])?")
 
 
 _NOTHING = frozenset(("nan", "none", "null", "nil", "na", "nat", "undefined"))
 #: What people and programs write for "nothing", "to be done" and "what the row above says".
 _PLACEHOLDERS = _NOTHING.union(re.split(r",\s+",
     """n a, not available, not applicable, no data, no prompt, no description, missing, empty, blank, unknown,
-    keine angabe, keine, kein, leer, fehlt, vide, aucun, aucune, non disponible, ninguno, ninguna, nd, n d,
-    tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, dummy, to be done, to be decided,
-    to be defined, to be determined, to be confirmed, to be announced, to be added, to follow, coming soon, loading,
-    lorem ipsum, lorem ipsum dolor sit amet, ditto, dito, dto, do, idem, id, ibid, ibidem, same, same as above,
-    as above, see above, same as before, as before, same as previous, same as previous row, same again, as previous,
-    like above, s o, so, siehe oben, wie oben, wie zuvor, dasselbe, ci dessus, voir ci dessus, vedi sopra, 同上"""
+    keine angabe, k a, keine daten, keine, kein, leer, fehlt, unbekannt, entfällt, vide, aucun, aucune, inconnu,
+    non disponible, pas de données, ninguno, ninguna, vacío, en blanco, sin datos, desconocido, leeg, geen, onbekend,
+    niet beschikbaar, nvt, n v t, nd, n d, n n, inf, true, false, array, object, string,
+    tba, tbc, tbd, t b d, todo, to do, fixme, wip, pending, placeholder, placeholder text, dummy, to be done,
+    to be decided, to be defined, to be determined, to be confirmed, to be announced, to be added, to follow,
+    coming soon, loading, loading data, wird geladen, chargement, chargement en cours, cargando, bezig met laden,
+    folgt, wird nachgereicht, à définir, à venir, a determinar, por definir, pendiente, nog te bepalen, ntb, n t b,
+    prompt, your prompt, your prompt here, prompt here, insert prompt, insert prompt here, enter prompt here,
+    ditto, dito, dto, do, idem, ídem, id, ibid, ibidem, same, same as above, same as the above, as above, see above,
+    same as before, as before, same as previous, same as previous row, same again, as previous, see previous,
+    like above, s o, w o, so, siehe oben, wie oben, wie zuvor, wie vorher, genau wie oben, gleich wie oben, dasselbe,
+    desgl, desgleichen, ci dessus, voir ci dessus, comme ci dessus, idem ci dessus, même que ci dessus, voir plus haut,
+    le même, la même, même chose, pareil, pareil que ci dessus, vedi sopra, come sopra, ver arriba, como arriba,
+    igual que arriba, igual que el anterior, igual al anterior, lo mismo, lo mismo que arriba, mismo que arriba,
+    zie boven, zie hierboven, als boven, als hierboven, zoals hierboven, hetzelfde, hetzelfde als hierboven,
+    zelfde als boven, zelfde als hierboven, 同上"""
 ))  # fmt: skip
-_BEGINNINGS = frozenset(re.findall(r"(?m)^\S+", "\n".join(_PLACEHOLDERS)))
+#: First words of these, and of what else is none.
+_BEGINNINGS = frozenset((
+    *(text.partition(" ")[0] for text in _PLACEHOLDERS), "system", "function", "promise", "nan", "like", "copy",
+    "comme", "voir", "ver", "igual", "zie", "zoals",
+))  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -64,7 +89,7 @@ def _is_placeholder(text: str) -> bool:
     words = _WORDS.findall(text[:60].casefold())
     if len(text) > 60 or words:
         return " ".join(words) in _PLACEHOLDERS or set(words) <= _NOTHING or bool(_BLANK.fullmatch(text))
-    return all(unicodedata.category(sign)[0] == "P" for sign in text if not sign.isspace())
+    return all(unicodedata.category(sign)[:2] in _MARKS for sign in text if not sign.isspace())
 
 
 def _is_misread(text: str) -> bool:

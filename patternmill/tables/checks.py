@@ -11,9 +11,9 @@ from patternmill.offer import Offer
 from patternmill.tables.cells import IS_PLAIN, Fault, fault_of
 from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
+from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
 from patternmill.tables.mapping import NEEDED, OPTION, Proposal
-from patternmill.tables.results import restored
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, shown, sku_key
@@ -58,7 +58,7 @@ def check_rows(
     skus = list(map(str.strip, whole[columns.used["sku"]].tolist()))
     prompts = list(map(str.strip, whole[columns.used["prompt"]].tolist()))
     of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
-    of_sku += [(row, _doubtful(sku, skus)) for row, skus in sheet.doubtful.items() if skus]
+    of_sku += [(row, _doubtful(sku, meant)) for row, meant in sheet.doubtful.items()]
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
     for row, fault in _no_text(sheet, columns) if sheet.kinds else ():
         (of_sku if fault.column == sku else found).append((row, fault))
@@ -126,9 +126,7 @@ def _repeated(numbers: Sequence[int], skus: Sequence[str], column: str) -> Itera
 
 
 def _doubtful(column: str, skus: Sequence[str]) -> Fault:
-    message = (
-        f"a spreadsheet took the sku for a number: the catalog has {', '.join(map(shown, skus[:_NAMED]))}"
-    )
+    message = f"a spreadsheet took leading zeros from the sku: {' or '.join(map(shown, skus[:_NAMED]))}"
     return Fault(column, "number_as_shown", message, "format the column as Text and type it again")
 
 

@@ -1,11 +1,14 @@
-"""Texts with delimiters as records of cells, and quotes that are not closed where they should be."""
+"""Texts with delimiters as records of cells, quotes that are not closed, and cells that a spreadsheet would run."""
 
+import contextlib
 import csv
 import io
 import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
+
+import pandas as pd
 
 from patternmill.errors import InputRefused
 from patternmill.tables.mapping import SheetMapping
@@ -14,6 +17,8 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: The header is one of so many first rows.
 HEADER_WITHIN = 20
 _PART, _PLACES = 500, 6
+#: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
+_FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _BREAK = re.compile(r"\r\n|\r|\n")
 #: A first line that names the delimiter; no program shows it as a row.
 _SEPARATOR = re.compile(r'(?i)"?sep=(.)"?(?:\r\n|\r|\n)')
@@ -27,11 +32,10 @@ def delimiter_of(text: str, mapping: SheetMapping) -> str:
     best, found = ((False, -1, -1), 0), ","
     for delimiter in DELIMITERS:
         rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
-        try:
-            top = list(itertools.islice(rows, HEADER_WITHIN))
-            fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
-        except csv.Error:
-            continue
+        top = list[list[str]]()
+        with contextlib.suppress(csv.Error):  # which may be far below the header
+            top.extend(itertools.islice(rows, HEADER_WITHIN))
+        fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
         if max(fits, default=best) > best:
             best, found = max(fits), delimiter
     return found
@@ -106,3 +110,14 @@ def swallowed(part: Part, header: Sequence[str], delimiter: str) -> Iterator[str
             if any(map(all, itertools.pairwise(alike))):
                 yield _place(number, line, line + len(lines) - 1)
         line += len(lines)
+
+
+def defused(cells: pd.Series) -> pd.Series:
+    """Return cells of which a spreadsheet runs none as a formula."""
+    return cells.where(~cells.str.match(_FORMULA).astype(bool), "'" + cells) if len(cells) else cells
+
+
+def restored(cells: pd.Series) -> pd.Series:
+    """Return cells as they were before `defused`."""
+    is_defused = cells.str.match(f"'{_FORMULA}").fillna(False).astype(bool)
+    return cells.where(~is_defused, cells.str[1:]) if is_defused.any() else cells

@@ -114,12 +114,6 @@ def _contents(numbers: Sequence[int], rows: Sequence[CatalogRow]) -> pd.DataFram
     return pd.DataFrame(list(lines.values()), list(lines), list(ROW), dtype="str")
 
 
-def texts_of(header: str, cells: str, but: str | None = None) -> tuple[tuple[str, str], ...]:
-    """Return what a kept row says, in whatever order its columns are; without the column of one name."""
-    pairs = zip(json.loads(header), json.loads(cells), strict=False)
-    return tuple(sorted((name, text) for name, text in pairs if text and name != but))
-
-
 def with_corrections(sheet: Sheet, columns: Columns, corrections: Sequence[Any]) -> Sheet:
     """Return a source with the rows that were corrected in an import since, where it still says the same of them.
 
@@ -163,12 +157,8 @@ def with_whole_skus(sheet: Sheet, columns: Columns, skus: Iterable[str]) -> Shee
     rows = sheet.rows.copy()
     rows.loc[list(sure), at] = list(sure.values())
     kinds = {place: kind for place, kind in sheet.kinds.items() if place[1] != at or place[0] not in sure}
-    notes = (
-        [f"{_named(sure)} with the sku of the catalog, which a spreadsheet took for a number."]
-        if sure
-        else []
-    )
-    doubtful = {row: one for row, one in found.items() if row not in sure}
+    notes = [f"{_named(sure)} with the sku that the catalog has for their number."] if sure else []
+    doubtful = {row: one for row, one in found.items() if one and row not in sure}
     return replace(sheet, rows=rows, kinds=kinds, notes=(*sheet.notes, *notes), doubtful=doubtful)
 
 

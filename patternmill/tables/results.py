@@ -13,6 +13,7 @@ import pandas as pd
 from patternmill.files import write_whole
 from patternmill.looking.gallery import Made, gallery
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Status
+from patternmill.tables.delimited import defused
 from patternmill.tables.mapping import BEYOND, RESULTS
 from patternmill.tables.sheet import SURPLUS, Sheet
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
     from patternmill.tables.columns import Columns
 
-#: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
-_FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 #: JSON as people read it; an encoder that is made once takes a third of the time.
 dumps = json.JSONEncoder(ensure_ascii=False).encode
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections", "decision"]
@@ -137,8 +136,7 @@ def catalog_csv(rows: Sequence[CatalogRow]) -> bytes:
     products: list[tuple[str, ...]] = []
     for row in rows:
         if row.has_product_id and row.retired is None:
-            # What it was made of is known only where the row wants no other.
-            content = json.loads(row.content) if row.content and row.product_id else {}
+            content = json.loads((row.content if row.product_id else row.has_content) or "{}")
             made_of = content.get("prompt", ""), content.get("category", "")
             selections = dumps(content["selections"]) if content else ""
             ids = row.sku, row.has_product_id, row.has_pattern_id
@@ -153,7 +151,7 @@ def _whole_sheet(rows: Sequence[CatalogRow]) -> tuple[pd.DataFrame, Mapping[tupl
     header, cells, formats = kept_table(rows)
     titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
     added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id,
-              row.code, row.message, str(row.take), row.run) for row in rows]  # fmt: skip
+              *row.reason, str(row.take), row.run) for row in rows]  # fmt: skip
     ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
     frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
     return frame.set_axis([*titles, *RESULTS], axis=1), formats
@@ -166,17 +164,6 @@ def _csv(frame: pd.DataFrame, delimiter: str) -> bytes:
     cells = cells.apply(defused).set_axis(titles, axis=1)
     text = cells.to_csv(index=False, sep=delimiter, lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL)
     return b"\xef\xbb\xbf" + text.encode("utf-8", "replace")
-
-
-def defused(cells: pd.Series) -> pd.Series:
-    """Return cells of which a spreadsheet runs none as a formula."""
-    return cells.where(~cells.str.match(_FORMULA).astype(bool), "'" + cells) if len(cells) else cells
-
-
-def restored(cells: pd.Series) -> pd.Series:
-    """Return cells as they were before `defused`."""
-    is_defused = cells.str.match(f"'{_FORMULA}").fillna(False).astype(bool)
-    return cells.where(~is_defused, cells.str[1:]) if is_defused.any() else cells
 
 
 def _xlsx(frame: pd.DataFrame, formats: Mapping[tuple[int, int], str]) -> bytes:

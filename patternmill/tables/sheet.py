@@ -20,6 +20,7 @@ from patternmill.tables.delimited import (
     lines_of,
     open_quotes,
     parts_of,
+    restored,
     swallowed,
 )
 from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping
@@ -48,7 +49,6 @@ _COMPANIONS = {
     r"~\$(.+)": "the lock that Excel keeps beside an open workbook",
     r"\.~lock\.(.+)#": "the lock that LibreOffice keeps beside an open file",
     r"\._(.+)": "what macOS keeps beside a file on a disk of another system",
-    r"\.(.+)\.sw[a-p]": "what an editor keeps beside an open file",
     r"(.+)\.(?:crdownload|download|part|partial)": "a download that has not ended",
 }
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
@@ -91,6 +91,8 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     content = text.encode()
     del text
     table = _parse(content, name, delimiter, mapping)
+    if {"run", "status"} <= set(table.header):
+        table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:])
 
 
@@ -160,22 +162,22 @@ def _below_header(parts: Iterator[Part], name: str, delimiter: str, mapping: She
     rest = first._replace(number=number + 1, rows=first.rows[number:], line=first.line + above)
     rows, blank = _collect(itertools.chain([rest], parts), name, header, delimiter)
     place = f", header in row {number}" if number > 1 else ""
-    if needed := _needed(header, mapping):
+    meanings = list(map(mapping.meaning, header))
+    if set(NEEDED) <= set(meanings) and len(rows):
+        needed = list(map(meanings.index, NEEDED))
         if not mapping.reading.header:
             _refuse_rows_above(name, first.rows[: number - 1], rows, needed)
-        rows, again = _without_headers(name, header, rows, needed)
-        place += f", header again in row {', '.join(map(str, again))}" if again else ""
+        if again := _joined_at(name, header, rows, needed):
+            rows, place = rows.drop(again), f"{place}, header again in row {', '.join(map(str, again))}"
     if rows.empty:
         raise InputRefused("header_only", f"{name} has a header and no rows below it.", "Add the rows.")
     return _Table(place, header, rows, blank)
 
 
 def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
-    """Return the number of the header among the first rows.
+    """Return the first of the rows that name most columns; of none that name any, the first one with several cells.
 
-    It is the row that names most columns; of several with all needed ones, only those that follow the first of them
-    count: another one further down is that of a file that was joined. Of none that name any, the first one with
-    several cells.
+    Once one has all needed columns, only those right below it count: a later one is that of a file that was joined.
     """
     scores = [(mapping.score(cells), sum(map(bool, cells)) > 1, -at) for at, cells in enumerate(top, 1)]
     whole = itertools.dropwhile(lambda score: not score[0][0], scores)
@@ -183,40 +185,30 @@ def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
     return -max(joined or scores)[2] if scores else 1
 
 
-def _needed(header: Sequence[str], mapping: SheetMapping) -> tuple[int, ...]:
-    """Return the positions of sku, prompt and category; nothing where one is missing."""
-    meanings = list(map(mapping.meaning, header))
-    return tuple(map(meanings.index, NEEDED)) if set(NEEDED) <= set(meanings) else ()
-
-
 def _refuse_rows_above(
-    name: str, above: Sequence[Sequence[str]], rows: pd.DataFrame, needed: tuple[int, ...]
+    name: str, above: Sequence[Sequence[str]], rows: pd.DataFrame, needed: list[int]
 ) -> None:
     """Refuse a sheet of which a row above the header has a sku, a prompt and a category of the rows below."""
     categories = set(rows[needed[-1]].dropna()) if above else set()
     for number, cells in enumerate(above, 1):
-        is_whole = len(cells) > max(needed) and all(cells[at].strip() for at in needed)
-        if is_whole and cells[needed[-1]] in categories:
+        texts = [cells[at].strip() and cells[at] for at in needed if at < len(cells)]
+        if len(texts) == len(needed) and all(texts) and texts[-1] in categories:
             message = (
-                f"{name}: row {number}, above the header in row {len(above) + 1}, is like the rows below."
+                f"{name}: row {number} is like the rows below the header, which is row {len(above) + 1}."
             )
             raise InputRefused("wrong_header", message, "Make the header the first row.")
 
 
-def _without_headers(
-    name: str, header: Sequence[str], rows: pd.DataFrame, needed: tuple[int, ...]
-) -> tuple[pd.DataFrame, list[int]]:
-    """Return the rows without headers of files that were joined, and their numbers. Raises InputRefused for others."""
-    titles = {header[at] for at in needed}
-    found = rows[rows.isin([header[needed[0]]]).any(axis=1)] if len(rows) else rows
-    again = []
-    for number, *cells in found.itertuples(name=None):
+def _joined_at(name: str, header: Sequence[str], rows: pd.DataFrame, needed: list[int]) -> list[int]:
+    """Return the rows that are the header again, of files that were joined. Raises InputRefused for another header."""
+    titles, again = {header[at] for at in needed}, []
+    for number, *cells in rows[rows[needed[-1]].isin(header)].itertuples(name=None):
         if titles <= set(cells):
-            if tuple(cells[: len(header)]) != tuple(header):
+            if cells[: len(header)] != list(header) or isinstance(cells[-1], str):
                 message = f"{name} has another header in row {number}."
                 raise InputRefused("wrong_header", message, "Divide the file there.")
             again.append(number)
-    return rows.drop(again) if again else rows, again
+    return again
 
 
 def _collect(
