@@ -24,9 +24,7 @@ WHERE row_states.environment = :environment AND row_states.catalog = :catalog OR
 _STORED = f"""
 SELECT key, sku, position, number, run, cells, corrects, refusal, wants, retired FROM catalog_rows WHERE {_MINE}
 """
-_PATTERNS = (
-    "SELECT result_id, body FROM attempts WHERE environment = :environment AND result_id IN (:names...)"
-)
+_MADE = "SELECT result_id, body FROM attempts WHERE environment = :environment AND result_id IN (:names...)"
 _CORRECTIONS = f"""
 SELECT corrects, cells, (SELECT header FROM runs WHERE id = run) AS header FROM catalog_rows
 WHERE {_MINE} AND corrects <> '' ORDER BY position
@@ -116,7 +114,7 @@ def catalog_rows(database: Database, environment: str, catalog: str) -> list[Cat
     found = database.read(_ROWS, environment=environment, catalog=catalog)
     bodies = [json.loads(row.has_body or "{}") for row in found]
     ids = {body["patternId"] for row, body in zip(found, bodies, strict=True) if body and not row.product_id}
-    patterns = database.read(_PATTERNS, sorted(ids), environment=environment) if ids else []
+    patterns = database.read(_MADE, sorted(ids), environment=environment) if ids else []
     prompts = {one.result_id: json.loads(one.body).get("prompt", "") for one in patterns}
     return [CatalogRow(*row[:-1], *_made_of(body, prompts)) for row, body in zip(found, bodies, strict=True)]
 
