@@ -102,9 +102,15 @@ class Served:
         self.database.change(lambda connection: ended(connection, sku, status))
 
     def verdicts(self):
-        time.sleep(0.3)  # the page shows a decision before it is saved
         found = decisions_of(self.database, "production").values()
         return sorted((one.verdict, one.note) for one in found if one.verdict or one.note)
+
+    def comes_to(self, *verdicts):
+        """Wait until these are saved: the page shows a decision before that."""
+        deadline = time.monotonic() + 20
+        while (found := self.verdicts()) != list(verdicts):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
 
     def close(self):
         self._server.should_exit = True
@@ -132,12 +138,12 @@ def test_a_catalog_is_decided_about_by_keys_alone(browser, served):
     browser.until("!document.querySelector('dialog').open")
     assert browser.do(CURRENT) == "ferns"
     browser.says("Remake 1 pattern")
-    assert served.verdicts() == [("again", ""), ("pick", ""), ("reject", "dull")]
+    served.comes_to(("again", ""), ("pick", ""), ("reject", "dull"))
     browser.press("z")
     browser.until("!document.querySelector('article:nth-child(2) q')")
     browser.press("z")
     browser.until("!document.querySelector('article.again')")
-    assert served.verdicts() == [("pick", ""), ("reject", "")]
+    served.comes_to(("pick", ""), ("reject", ""))
     browser.press("?")
     browser.says("the next pattern", "dialog")
     browser.press("Escape")
@@ -247,7 +253,7 @@ def test_it_works_where_the_browser_stores_nothing(browsers, served):
     browser.says("This browser keeps nothing", "#news")
     browser.press("j", "p")
     browser.says("Saved: picked, herons", "#said")
-    assert served.verdicts() == [("pick", "")]
+    served.comes_to(("pick", ""))
     assert browser.do("complaints") == []
 
 
