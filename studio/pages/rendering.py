@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from studio.errors import Refusal
 from studio.offer import CURRENCY_SIGN
+from studio.wire import Refusal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,13 +28,11 @@ HEADERS = {
 }
 
 
-def page(
-    template: str, request: Request, refusal: Refusal | None = None, status: int = 200, **values: object
-) -> Response:
+def page(template: str, request: Request, refusal: Refusal | None = None, **values: object) -> Response:
     """Return the page of this template; one that shows a refusal has the refusal's status."""
     names = {"path": request.url.path, "refusal": refusal, **values}
     html = _environment().get_template(template).render(names)
-    return HTMLResponse(html, status if refusal is None else refusal.status, HEADERS)
+    return HTMLResponse(html, 200 if refusal is None else refusal.status, HEADERS)
 
 
 def redirect(path: str) -> Response:
