@@ -27,10 +27,6 @@ class ErrorAnswer(TypedDict):
     error: ErrorDetail
 
 
-class JobError(TypedDict):
-    message: str
-
-
 class JobResult(TypedDict):
     """`patternId` of a pattern, `productId` of a product."""
 
@@ -44,7 +40,7 @@ class JobAnswer(TypedDict):
     kind: Literal["pattern", "product"]
     status: Literal["running", "succeeded", "failed"]
     result: JobResult | None
-    error: NotRequired[JobError]
+    error: NotRequired[dict[Literal["message"], str]]
 
 
 class ListedJob(JobAnswer):

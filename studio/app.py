@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
 from itertools import islice
+from typing import get_type_hints
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,15 +21,15 @@ from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations import jobs
 from studio.operations.call import Call, Studio
-from studio.operations.table import OPERATIONS, body_of
+from studio.operations.table import OPERATIONS
 from studio.pages.checkout import checkout_routes
-from studio.pages.console import PAGE_LIMIT, console_routes
+from studio.pages.console import PAGE_LIMIT, Console
 from studio.pages.rendering import PageFiles, page
 from studio.pictures import PAGE_WIDTH, WIDTHS, PictureFault
 from studio.records import Job, Reference
 from studio.requests import REFERENCE_LIMIT
 from studio.store import LAST
-from studio.wire import JSON, Refusal, read_body, read_raw, unknown
+from studio.wire import JSON, Body, Refusal, read_body, read_raw, unknown
 
 LOOPBACK = "127.0.0.1"
 #: The most bytes of a request body; more where a picture is sent.
@@ -64,7 +65,7 @@ def build_app(studio: Studio, keys: Iterable[str]) -> Starlette:
             *_pictures(studio),
             Route("/openapi.json", lambda request: JSONResponse(document())),
             *checkout_routes(studio),
-            *console_routes(studio, known),
+            *Console(studio, known).routes(),
             Mount("/static", PageFiles(packages=[("studio.pages", "static")])),
         ],
         # A page of another name that was pointed here (DNS rebinding) sees nothing.
@@ -96,7 +97,8 @@ def _refusal(request: Request, error: Exception, keys: Keys) -> Refusal:
 
 
 def _operation(name: str, studio: Studio, keys: Keys) -> Route:
-    perform, body = OPERATIONS[name], body_of(name)
+    perform = OPERATIONS[name]
+    body: type[Body] = get_type_hints(perform)["body"]
     limit = UPLOAD_LIMIT if name == "references/create" else BODY_LIMIT
 
     async def answer(request: Request) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from studio.answers import Money
+from studio.answers import ModelAnswer, Money
 from studio.design import DEFAULT_MODEL
 from studio.wire import FieldFault, unknown
 
@@ -15,25 +15,17 @@ ID_PARTS = {"staging": "stg", "production": "live"}
 CURRENCY, CURRENCY_SIGN = "EUR", "€"
 
 
-@dataclass(frozen=True)
-class Model:
-    """A manner of drawing."""
-
-    model_id: str
-    name: str
-    description: str
-
-
-MODELS = (
-    Model(
-        DEFAULT_MODEL,
-        "Atelier",
-        "Clean shapes in flat colours, or in the manner of ink, watercolour or cut paper as the prompt says.",
-    ),
-    Model("linocut", "Linocut", "Flat shapes with gouged lines of light along their edges."),
-    Model("watercolour", "Watercolour", "Translucent shapes in which the pigment gathers on one side."),
-    Model("embroidery", "Embroidery", "Every shape stitched around with a lighter thread."),
-)
+MODELS: tuple[ModelAnswer, ...] = (
+    {"modelId": DEFAULT_MODEL, "name": "Atelier",
+     "description": "Clean shapes in flat colours, or in the manner of ink, watercolour or cut paper as the"
+     " prompt says."},
+    {"modelId": "linocut", "name": "Linocut",
+     "description": "Flat shapes with gouged lines of light along their edges."},
+    {"modelId": "watercolour", "name": "Watercolour",
+     "description": "Translucent shapes in which the pigment gathers on one side."},
+    {"modelId": "embroidery", "name": "Embroidery",
+     "description": "Every shape stitched around with a lighter thread."},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,10 +95,10 @@ CATEGORIES = (
 )  # fmt: skip
 
 
-def find_model(model_id: str) -> Model:
+def find_model(model_id: str) -> ModelAnswer:
     """Return a model. Raises Refusal (404)."""
     for model in MODELS:
-        if model.model_id == model_id:
+        if model["modelId"] == model_id:
             return model
     raise unknown("model", model_id)
 

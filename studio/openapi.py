@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter
 
 from studio.answers import ErrorAnswer
-from studio.operations.table import OPERATIONS, answer_of, body_of
+from studio.operations.table import OPERATIONS
 
 VERSION = "/v1"
 REASONS = {
@@ -28,9 +28,10 @@ def document() -> dict[str, Any]:
     inputs: list[tuple[str, Literal["validation", "serialization"], TypeAdapter[Any]]] = [
         ("error", "serialization", TypeAdapter(ErrorAnswer))
     ]
-    for name in OPERATIONS:
-        inputs.append((name, "validation", TypeAdapter(body_of(name))))
-        inputs.append((name, "serialization", TypeAdapter(answer_of(name))))
+    for name, perform in OPERATIONS.items():
+        shapes = get_type_hints(perform)
+        inputs.append((name, "validation", TypeAdapter(shapes["body"])))
+        inputs.append((name, "serialization", TypeAdapter(shapes["return"])))
     schemas, definitions = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
     content = {key: {"application/json": {"schema": schema}} for key, schema in schemas.items()}
     refusals = {

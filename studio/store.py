@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 
@@ -18,12 +18,11 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer
 LAST = 2**63 - 1
 #: A file's `user_version`. Raise it when a record changes: files of other versions are refused.
 VERSION = 300
+PRAGMAS = f"""
+    PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA user_version={VERSION};
+"""
 #: Kept as seconds since 1970, so that its order is that of time.
 Instant = Annotated[datetime, PlainSerializer(datetime.timestamp, when_used="json")]
-
-
-class OtherVersion(Exception):
-    """The file belongs to another version of the studio."""
 
 
 class Record(BaseModel):
@@ -42,15 +41,14 @@ class Store:
     """The open file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file. Raises OtherVersion and leaves it as it is."""
-        self._connection = connection = sqlite3.connect(path, check_same_thread=False)
+        """Open the file for this process alone. Raises sqlite3.Error, and leaves a file of another version as it is."""
+        self._connection = connection = sqlite3.connect(path, timeout=0, check_same_thread=False)
         self.close = connection.close
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, VERSION):
-            connection.close()
-            raise OtherVersion(f"{path} is of another version of the studio: use that one, or another home.")
-        schema = "".join(map(_schema, Record.__subclasses__()))
-        pragmas = f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA user_version={VERSION};"
-        connection.executescript(schema + pragmas)
+            raise sqlite3.DatabaseError(
+                "its file is of another version of the studio: use that one, or another home"
+            )
+        connection.executescript(PRAGMAS + "".join(map(_schema, Record.__subclasses__())))
 
     def add(self, *records: Record) -> None:
         """Keep all of them or none."""
@@ -70,24 +68,16 @@ class Store:
 
     def find(self, kind: type[AnyRecord], /, **where: object) -> AnyRecord | None:
         """Return the newest record that has these values."""
-        return next((record for _, record in self.newest(kind, LAST, **where)), None)
+        return next((record for _, record in self.newest(kind, **where)), None)
 
     def newest(
         self, kind: type[AnyRecord], before: int = LAST, /, **where: object
     ) -> Iterator[tuple[int, AnyRecord]]:
         """Yield the records that have these values, newest first, each with its place; `before` is a place."""
-        for place, data in self._rows(kind, "seq, data", "AND seq < ? ORDER BY seq DESC", before, where):
+        conditions = " AND ".join(["seq < ?", *(f"{_value(name)} IS ?" for name in where)])
+        query = f"SELECT seq, data FROM {_table(kind)} WHERE {conditions} ORDER BY seq DESC"  # noqa: S608
+        for place, data in self._connection.execute(query, (before, *where.values())):
             yield place, kind.model_validate_json(data)
-
-    def count(self, kind: type[Record], /, **where: object) -> int:
-        return int(next(self._rows(kind, "count(*)", "AND ?", 1, where))[0])
-
-    def _rows(
-        self, kind: type[Record], what: str, more: str, value: int, where: dict[str, Any]
-    ) -> sqlite3.Cursor:
-        conditions = " AND ".join([f"{_value(name)} IS ?" for name in where] or ["1"])
-        query = f"SELECT {what} FROM {_table(kind)} WHERE {conditions} {more}"  # noqa: S608
-        return self._connection.execute(query, (*where.values(), value))
 
 
 def _table(kind: type[Record]) -> str:

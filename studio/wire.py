@@ -14,8 +14,8 @@ from starlette.requests import Request
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-#: The most bytes and fields of a form.
-FORM_LIMIT, FIELDS_LIMIT = 16_000, 20
+#: The most bytes of a form.
+FORM_LIMIT = 16_000
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,10 @@ async def read_raw(request: Request, kind: str, limit: int) -> bytes:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return a form's fields. Raises Refusal: 403 from another site, 413, 415, or 400 when it cannot be read."""
+    """Return a form's fields. Raises Refusal: 403 from another site, 413, 415."""
     # A browser names the site from which a form was sent.
     sent = request.headers.get("origin")
     if sent is not None and urlsplit(sent).netloc != request.headers.get("host"):
         raise Refusal(403, "foreign_origin", "This form was sent from another site.")
     body = await read_raw(request, FORM, FORM_LIMIT)
-    try:
-        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=FIELDS_LIMIT))
-    except ValueError as error:
-        raise Refusal(400, "malformed_form", "The form cannot be read.") from error
+    return dict(parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True))

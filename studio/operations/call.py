@@ -18,10 +18,6 @@ from studio.wire import Refusal, unknown
 Item = TypeVar("Item")
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
 class Studio:
     """The parts of a studio. `pace` is a name in `operations.jobs`."""
@@ -30,7 +26,7 @@ class Studio:
     pictures: Pictures
     environment: str = "staging"
     pace: str = "quick"
-    now: Callable[[], datetime] = utc_now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 @dataclass(frozen=True)

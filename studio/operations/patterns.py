@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from studio import requests
 from studio.answers import JobAnswer, PatternAnswer, PatternPage
 from studio.design import Change, Crop, Design, Edit, Extend, Recolor
 from studio.offer import find_model
@@ -9,23 +10,13 @@ from studio.operations import jobs
 from studio.operations.call import Call, part_of, place, timestamp
 from studio.operations.references import find_reference
 from studio.records import Job, Subject
-from studio.requests import (
-    CreatePattern,
-    CropPattern,
-    EditPattern,
-    ExtendPattern,
-    GetPattern,
-    Page,
-    RecolorPattern,
-    RefineBody,
-)
 from studio.wire import FieldFault, Refusal
 
 #: The most changes to a pattern and its ancestors together, and the most repeats of its first tile in each direction.
 CHANGES_LIMIT, REPEATS_LIMIT = 32, 9
 
 
-def create(call: Call, body: CreatePattern) -> JobAnswer:
+def create(call: Call, body: requests.CreatePattern) -> JobAnswer:
     """Generate a pattern from a prompt."""
 
     def plan() -> tuple[Subject, str | None]:
@@ -45,33 +36,33 @@ def create(call: Call, body: CreatePattern) -> JobAnswer:
     return jobs.start(call, body, plan)
 
 
-def get(call: Call, body: GetPattern) -> PatternAnswer:
+def get(call: Call, body: requests.GetPattern) -> PatternAnswer:
     """Return a pattern."""
     return _answer(call, find_pattern(call, body.patternId))
 
 
-def list_patterns(call: Call, body: Page) -> PatternPage:
+def list_patterns(call: Call, body: requests.Page) -> PatternPage:
     """List all patterns."""
     found, cursor = part_of(body, jobs.results(call, "pattern", place(body)))
     return {"patterns": [_answer(call, job) for job in found], "nextCursor": cursor}
 
 
-def edit(call: Call, body: EditPattern) -> JobAnswer:
+def edit(call: Call, body: requests.EditPattern) -> JobAnswer:
     """Make a new pattern: this one with more words."""
     return _refine(call, body, Edit(prompt=body.prompt))
 
 
-def recolor(call: Call, body: RecolorPattern) -> JobAnswer:
+def recolor(call: Call, body: requests.RecolorPattern) -> JobAnswer:
     """Make a new pattern: this one in other colours."""
     return _refine(call, body, Recolor(palette=tuple(body.palette)))
 
 
-def crop(call: Call, body: CropPattern) -> JobAnswer:
+def crop(call: Call, body: requests.CropPattern) -> JobAnswer:
     """Make a new pattern: a part of this one's tile."""
     return _refine(call, body, Crop(x=body.x, y=body.y, width=body.width, height=body.height))
 
 
-def extend(call: Call, body: ExtendPattern) -> JobAnswer:
+def extend(call: Call, body: requests.ExtendPattern) -> JobAnswer:
     """Make a new pattern: this one with a larger repeat."""
     return _refine(call, body, Extend(columns=body.columns, rows=body.rows))
 
@@ -98,7 +89,7 @@ def _answer(call: Call, job: Job) -> PatternAnswer:
     }
 
 
-def _refine(call: Call, body: RefineBody, change: Change) -> JobAnswer:
+def _refine(call: Call, body: requests.RefineBody, change: Change) -> JobAnswer:
     def plan() -> tuple[Subject, str | None]:
         subject = find_pattern(call, body.patternId).subject
         design = subject.design.model_copy(update={"changes": (*subject.design.changes, change)})
@@ -123,7 +114,7 @@ def _failure(call: Call, prompt: str) -> str | None:
 
 def _times_asked(call: Call, prompt: str) -> int:
     """Return how many patterns of this prompt were asked for, refined ones included."""
-    return call.store.count(Job, **{"subject.design.prompt": prompt, "kind": "pattern"})
+    return len([*call.store.newest(Job, **{"subject.design.prompt": prompt, "kind": "pattern"})])
 
 
 def _check_changes(design: Design) -> None:

@@ -10,12 +10,12 @@ from studio.requests import GetCategory, GetModel, Nothing
 
 def list_models(call: Call, body: Nothing) -> ModelList:
     """List the models."""
-    return {"models": [_model(model) for model in offer.MODELS]}
+    return {"models": list(offer.MODELS)}
 
 
 def get_model(call: Call, body: GetModel) -> ModelAnswer:
     """Return a model."""
-    return _model(offer.find_model(body.modelId))
+    return offer.find_model(body.modelId)
 
 
 def list_categories(call: Call, body: Nothing) -> CategoryList:
@@ -27,10 +27,6 @@ def get_category(call: Call, body: GetCategory) -> CategoryAnswer:
     """Return a category, its options and prices."""
     category = offer.find_category(call.studio.environment, body.categoryId)
     return {**_summary(call, category), "options": [_option(option) for option in category.options]}
-
-
-def _model(model: offer.Model) -> ModelAnswer:
-    return {"modelId": model.model_id, "name": model.name, "description": model.description}
 
 
 def _summary(call: Call, category: offer.Category) -> CategorySummary:

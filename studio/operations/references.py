@@ -15,15 +15,13 @@ from studio.wire import FieldFault, Refusal, unknown
 
 async def create(call: Call, body: CreateReference) -> ReferenceAnswer:
     """Upload a picture."""
-    # It alone takes long, so that others are answered meanwhile, and the same request may arrive again.
     earlier = call.earlier(body)
     if earlier is None:
         reference = await _read(call, body)
-        earlier = call.earlier(body)
-        if earlier is None:
-            call.accept(body, reference.reference_id, reference)
-            return _answer(call, reference)
-        call.studio.pictures.reference(reference.picture_id).unlink()
+        # It alone takes long, so that others are answered meanwhile: the same request may have arrived again.
+        earlier = call.earlier(body) or reference.reference_id
+        if earlier == reference.reference_id:
+            call.accept(body, earlier, reference)
     return _answer(call, find_reference(call, earlier))
 
 

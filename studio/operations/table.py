@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any
 
 from studio.operations import checkouts, feedback, jobs, patterns, products, range, references
-from studio.wire import Body
 
 #: Called with the call and its body; its annotations are the shapes of body and answer, its docstring the summary.
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -36,14 +35,3 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "orders/list": checkouts.list_orders,
     "feedback/create": feedback.create,
 }
-
-
-def body_of(name: str) -> type[Body]:
-    """Return the model of an operation's body."""
-    body: type[Body] = get_type_hints(OPERATIONS[name])["body"]
-    return body
-
-
-def answer_of(name: str) -> Any:
-    """Return the type of an operation's answer."""
-    return get_type_hints(OPERATIONS[name])["return"]

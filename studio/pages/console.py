@@ -19,7 +19,6 @@ from studio.operations.call import Call, Studio
 from studio.pages.rendering import page, redirect
 from studio.records import ApiKey
 from studio.requests import Page
-from studio.store import Store
 from studio.wire import Refusal, read_form, unknown
 
 PATH = "/console"
@@ -30,87 +29,65 @@ PAGE_LIMIT, KEY_NAME_LIMIT = 24, 100
 Show = Callable[[Request, ApiKey | None], Awaitable[Response]]
 
 
-def console_routes(studio: Studio, keys: Keys) -> list[Route]:
-    """Return every address under `/console`."""
+class Console:
+    """Every address under `/console`."""
 
-    def route(path: str, show: Show, method: str = "GET") -> Route:
+    def __init__(self, studio: Studio, keys: Keys) -> None:
+        self._call, self._store, self._keys = Call(studio), studio.store, keys
+
+    def routes(self) -> list[Route]:
+        return [
+            self._route(PATH, self.first),
+            self._list("patterns", patterns.list_patterns),
+            self._list("products", products.list_products),
+            self._list("orders", checkouts.list_orders),
+            self._route(SETTINGS, self.keys),
+            self._route(SETTINGS, self.create_key, "POST"),
+            self._route(f"{SETTINGS}/{{key_id}}/revoke", self.revoke_key, "POST"),
+        ]
+
+    async def first(self, request: Request, holder: ApiKey | None) -> Response:
+        return redirect(f"{PATH}/patterns")
+
+    async def keys(self, request: Request, holder: ApiKey | None, new: str = "") -> Response:
+        stored, limit = [key for _, key in self._store.newest(ApiKey)], KEY_NAME_LIMIT
+        return page("api_keys.html", request, holder=holder, keys=stored, new_key=new, name_limit=limit)
+
+    async def create_key(self, request: Request, holder: ApiKey | None) -> Response:
+        """Answer with the new key, which is kept nowhere: the page's script never sends a form again."""
+        name = (await read_form(request)).get("name", "").strip()[:KEY_NAME_LIMIT]
+        return await self.keys(request, holder, self._keys.create(name or "without a name"))
+
+    async def revoke_key(self, request: Request, holder: ApiKey | None) -> Response:
+        """Revoke a key, which logs out whoever is logged in with it."""
+        await read_form(request)
+        key = self._store.find(ApiKey, key_id=request.path_params["key_id"])
+        if key is None:
+            raise unknown("key", request.path_params["key_id"])
+        self._keys.revoke(key)
+        return redirect(SETTINGS)
+
+    def _list(self, name: str, read: Callable[[Call, Page], Any]) -> Route:
+        categories = {one.category_id(self._call.studio.environment): one.name for one in CATEGORIES}
+
+        async def show(request: Request, holder: ApiKey | None) -> Response:
+            """Show the part of the list that the request's cursor leads to. Raises Refusal (404)."""
+            cursor = request.query_params.get("cursor", "")
+            listed = read(self._call, Page(limit=PAGE_LIMIT, cursor=cursor[:200]))
+            values = {"is_first_page": not cursor, "categories": categories, "address": self._address}
+            return page(f"{name}.html", request, None, **listed, **values)
+
+        return self._route(f"{PATH}/{name}", show)
+
+    def _address(self, checkout_id: str) -> str:
+        return f"/checkout/{checkouts.find_checkout(self._call, checkout_id).page_id}/order"
+
+    def _route(self, path: str, show: Show, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:
             try:
-                holder = keys.holder(request.headers.get("authorization", ""))
+                holder = self._keys.holder(request.headers.get("authorization", ""))
             except Refusal as refusal:
                 return page("login.html", request, refusal)
             return await show(request, holder)
 
         return Route(path, answer, methods=[method])
-
-    async def first(request: Request, holder: ApiKey | None) -> Response:
-        return redirect(f"{PATH}/patterns")
-
-    return [
-        route(PATH, first),
-        *(route(f"{PATH}/{name}", show) for name, show in _lists(studio).items()),
-        *(route(path, show, method) for path, method, show in _settings(studio.store, keys)),
-    ]
-
-
-def _lists(studio: Studio) -> dict[str, Show]:
-    """Return what shows each list, by its name."""
-    names = {category.category_id(studio.environment): category.name for category in CATEGORIES}
-
-    def address(checkout_id: str) -> str:
-        return f"/checkout/{checkouts.find_checkout(Call(studio), checkout_id).page_id}/order"
-
-    def lists(name: str, read: Callable[[Call, Page], Any]) -> Show:
-        async def show(request: Request, holder: ApiKey | None) -> Response:
-            """Show the part of the list that the request's cursor leads to. Raises Refusal (404)."""
-            cursor = request.query_params.get("cursor", "")
-            listed = read(Call(studio), Page(limit=PAGE_LIMIT, cursor=cursor[:200]))
-            values = {**listed, "is_first_page": not cursor, "categories": names, "address": address}
-            return page(f"{name}.html", request, None, **values)
-
-        return show
-
-    return {
-        "patterns": lists("patterns", patterns.list_patterns),
-        "products": lists("products", products.list_products),
-        "orders": lists("orders", checkouts.list_orders),
-    }
-
-
-def _settings(store: Store, keys: Keys) -> list[tuple[str, str, Show]]:
-    """Return the address, the method and what shows each page about API keys."""
-
-    def shown(
-        request: Request, holder: ApiKey | None, refusal: Refusal | None = None, new: str = ""
-    ) -> Response:
-        stored = [key for _, key in store.newest(ApiKey)]
-        limit = KEY_NAME_LIMIT
-        return page(
-            "api_keys.html", request, refusal, holder=holder, keys=stored, new_key=new, name_limit=limit
-        )
-
-    async def show(request: Request, holder: ApiKey | None) -> Response:
-        return shown(request, holder)
-
-    async def create(request: Request, holder: ApiKey | None) -> Response:
-        """Answer with the new key, which is kept nowhere: the page's script never sends a form again."""
-        name = (await read_form(request)).get("name", "").strip()
-        if not 0 < len(name) <= KEY_NAME_LIMIT:
-            message = f"A key needs a name of 1 to {KEY_NAME_LIMIT} characters: what it is for."
-            return shown(request, holder, Refusal(400, "invalid_name", message))
-        return shown(request, holder, new=keys.create(name))
-
-    async def revoke(request: Request, holder: ApiKey | None) -> Response:
-        """Revoke a key, which logs out whoever is logged in with it."""
-        await read_form(request)
-        key = store.find(ApiKey, key_id=request.path_params["key_id"])
-        if key is None:
-            raise unknown("key", request.path_params["key_id"])
-        keys.revoke(key)
-        return redirect(SETTINGS)
-
-    return [
-        (SETTINGS, "GET", show),
-        (SETTINGS, "POST", create),
-        (f"{SETTINGS}/{{key_id}}/revoke", "POST", revoke),
-    ]
