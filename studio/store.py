@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic_core import to_json
 
 #: Larger than every place in a table.
 LAST = 2**63 - 1
@@ -62,7 +63,7 @@ class Store:
         changed, key = record.model_copy(update=values), record.KEYS[0]
         statement = f"UPDATE {_table(type(record))} SET data = ? WHERE {_value(key)} = ?"  # noqa: S608
         with self._connection as connection:
-            connection.execute(statement, (changed.model_dump_json(), getattr(record, key)))
+            connection.execute(statement, (changed.model_dump_json(), _json(getattr(record, key))))
             self.add(*added)
         return changed
 
@@ -76,7 +77,7 @@ class Store:
         """Yield the records that have these values, newest first, each with its place; `before` is a place."""
         conditions = " AND ".join(["seq < ?", *(f"{_value(name)} IS ?" for name in where)])
         query = f"SELECT seq, data FROM {_table(kind)} WHERE {conditions} ORDER BY seq DESC"  # noqa: S608
-        for place, data in self._connection.execute(query, (before, *where.values())):
+        for place, data in self._connection.execute(query, (before, *map(_json, where.values()))):
             yield place, kind.model_validate_json(data)
 
 
@@ -85,7 +86,12 @@ def _table(kind: type[Record]) -> str:
 
 
 def _value(field: str) -> str:
-    return f"data ->> '$.{field}'"
+    """Return the JSON of a field: the text itself would end at a NUL."""
+    return f"data -> '$.{field}'"
+
+
+def _json(value: object) -> str:
+    return to_json(value).decode()
 
 
 def _schema(kind: type[Record]) -> str:
