@@ -2,7 +2,7 @@
 
 import pytest
 
-from .in_process import InProcess
+from tests.studio.in_process import InProcess
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ from studio.openapi import document
 from studio.operations.table import OPERATIONS
 from tests.double import Double, Weather
 from tests.double.service import REFUSED, UNSAFE
-
-from .in_process import MUG, Clock, InProcess, encoded_picture
+from tests.studio.in_process import MUG, Clock, InProcess, encoded_picture
 
 SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 100)]
 STRANGE = (None, True, -1, 2**70, 0.5, "", "   ", "\u202e\0", "x" * 5000, [], {}, [[]], {"a": None})
