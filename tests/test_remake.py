@@ -44,7 +44,7 @@ def rows(catalog="spring"):
     return {one.sku: one for one in found}
 
 
-def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double):
+def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double):  # noqa: F811
     """A remake without names moves what is marked alone."""
     sheet(row(1, "herons"), row(2, "herons"))
     run()
