@@ -1,7 +1,8 @@
 """Change the code that decides about money, one place at a time, and count the changes that its tests notice.
 
 `python -m tests.mutants [TARGET ...] [--most N]` plays all mutants of the targets, or N of each, one after another
-in a child process of low priority. For each mutant, only the tests that execute its line are run; all, where it is executed as they are collected.
+in a child process of low priority. For each mutant, the tests that execute its line are run
+first; all of the target, where these notice nothing: some lines are executed as tests are collected.
 """
 
 import argparse
@@ -194,7 +195,11 @@ def main(arguments: Sequence[str]) -> None:
         chosen = list(mutants((ROOT / path).read_text("utf-8")))
         random.Random(target).shuffle(chosen)
         chosen = sorted(chosen[: options.most], key=lambda mutant: mutant.line)
-        left = [mutant for mutant in chosen if survives(path, mutant, reaching.get(mutant.line, tests))]
+        left = [
+            mutant
+            for mutant in chosen
+            if all(survives(path, mutant, some) for some in (reaching.get(mutant.line), tests) if some)
+        ]
         print(*(f"  {path}:{mutant.line}: {mutant.change}\n" for mutant in left), sep="", end="")
         print(f"{target}: {len(chosen) - len(left)} of {len(chosen)} mutants noticed", flush=True)
         played, survived = played + len(chosen), survived + len(left)
