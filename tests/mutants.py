@@ -31,7 +31,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TARGETS = {  # its module, and the tests that are to notice
     "items": "patternmill/items.py tests/test_items.py",
-    "answers": "patternmill/service/answers.py tests/test_answers.py",
+    "answers": "patternmill/service/answers.py tests/test_answers.py tests/test_reporting.py",
     "evidence": "patternmill/service/evidence.py tests/test_evidence.py tests/test_answers.py",
     "purchases": "patternmill/ledger/purchases.py tests/test_ledger.py tests/test_engine.py tests/test_money.py",
     "leases": "patternmill/ledger/leases.py tests/test_ledger.py tests/test_databases.py",
