@@ -155,14 +155,14 @@ def test_pictures_are_served_without_a_key_to_who_asks_by_the_own_name(tmp_path)
         assert httpx.get(f"{address}?width=256", timeout=30).status_code == 200  # drawn by new processes
 
 
-def test_the_console_and_the_checkout_in_a_browser(tmp_path):
-    """Logged in with a key, from page to page, logged out; paid, and the studio's end told instead of a lost page."""
+def test_the_console_in_a_browser(tmp_path):
+    """Logged in with a key, from page to page, logged out; the checkout says when the studio has ended."""
     (tmp_path / "profile").mkdir()
     with running(tmp_path / "home") as studio, Browser(tmp_path / "profile") as browser:
         pattern = studio.result("patterns/create", requestId="1", prompt="ferns")["patternId"]
         product = studio.result("products/create", requestId="3", patternId=pattern, **MUG)["productId"]
         lines = [{"productId": product, "quantity": 2}]
-        checkouts = [studio.ask("checkouts/create", requestId=name, lines=lines) for name in "45"]
+        checkout = studio.ask("checkouts/create", requestId="4", lines=lines)
 
         def click(text):
             find = (
@@ -196,11 +196,7 @@ def test_the_console_and_the_checkout_in_a_browser(tmp_path):
         log_in(studio.key)
         browser.says("nightly")
 
-        browser.send("Page.navigate", url=checkouts[0]["checkoutUrl"])
-        click("Pay")
-        browser.says("Thank you")
-        assert browser.do("window.complaints") == []
-        browser.send("Page.navigate", url=checkouts[1]["checkoutUrl"])
+        browser.send("Page.navigate", url=checkout["checkoutUrl"])
         browser.says("Checkout", "h1")
         studio.end()
         click("Pay")

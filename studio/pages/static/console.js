@@ -28,5 +28,8 @@
   });
   const login = document.getElementById("login");
   if (login && key()) show(location.href);
-  else if (login) login.hidden = false;
+  else if (login) {
+    login.hidden = false;
+    login.elements.key.focus();
+  }
 })();
