@@ -143,14 +143,15 @@ def _width(request: Request, own: int) -> int:
 
 async def _draw_ahead(studio: Studio) -> None:
     """Draw in each moment of rest what the console shows first, so that no page of it stays blank for seconds."""
-    before: list[str] = []
+    before, drawn = list[str](), list[str]()
     while studio.pace != "instant":
         await asyncio.sleep(REST_SECONDS)
         kinds = [islice(jobs.results(Call(studio), kind, LAST), PAGE_LIMIT) for kind in jobs.PREFIXES]
         newest = [job for kind in kinds for _, job in kind]
         now = [job.picture_id for job in newest]
-        if now == before:
+        if now == before != drawn:
             for job in newest:
                 with suppress(PictureFault):
                     await studio.pictures.path(job.subject, PAGE_WIDTH)
+            drawn = now
         before = now

@@ -62,7 +62,8 @@ def serve(options: argparse.Namespace) -> None:
         keys = read_keys(options.key_file or home / "api-key")
         app = build_app(Studio(store, pictures, options.environment, options.pace), keys)
         announce(options.ready_file, listener)
-        _Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)).run([listener])
+        config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=3)
+        _Server(config).run([listener])
 
 
 def read_keys(path: Path) -> list[str]:
