@@ -1,6 +1,7 @@
 """What each answer of the service leads to, as tables."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from patternmill.service.answers import (
     Unclear,
     decide_create,
     decide_poll,
+    decide_report,
 )
 from patternmill.service.evidence import Asked
 
@@ -343,6 +345,7 @@ def test_a_checkout_is_made_at_once_and_its_address_is_one(address, kept):
         (answer(429, retry_after=3600.0), {}, "again, told"),
         (answer(403, PAGE), {"quiet": 180.0}, "again"),
         (answer(500), {"elapsed": 600.0}, "again, in doubt"),
+        (answer(300, PAGE), {}, "again"),
     ],
 )
 def test_at_the_very_limit_of_a_rule(said, known, expected):
@@ -370,3 +373,14 @@ def test_a_situation_counts_tries_and_answers_that_are_alike_and_stays_in_doubt(
     again = first.after(Again(1.0, in_doubt=True))
     assert (again.tries, again.in_doubt) == (2, True)
     assert again.after(Again(1.0)).in_doubt
+
+
+def test_a_job_is_asked_about_until_its_time_is_over():
+    asked = situation(job_id="job_1", elapsed=600.0)
+    assert shown(decide_poll(answer(500), asked)) == "again"
+    assert shown(decide_poll(answer(500), replace(asked, elapsed=600.1))) == "unclear"
+
+
+def test_a_report_that_is_redirected_was_refused():
+    assert decide_report(answer(300, {"requestId": "report-1"}), "report-1").code == "report_refused"
+    assert decide_report(answer(200, {"requestId": "report-1"}), "report-1") is None
