@@ -14,6 +14,7 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Verdict, decide, decisions_of, move
+from patternmill.ledger.leases import Lease
 from patternmill.ledger.reports import status_record
 from patternmill.looking.deeds import Asked, Deeds
 from patternmill.looking.gallery import MOST, Made, gallery
@@ -25,7 +26,7 @@ from patternmill.request import End, Summary
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Outcome, Status
 from tests.shelf import ended, shelved
-from tests.spine import play
+from tests.spine import RUN, play
 from tests.test_runs import double, made, row, run, sheet  # noqa: F401
 
 SETTINGS = Settings(environment="production")
@@ -170,7 +171,7 @@ def test_rows_are_shown_as_they_are_now_with_what_happened_and_what_to_do(databa
     lines = {card["prompt"][3:]: card["rows"][0] for card in seen(look(database))["cards"]}
     assert {name: line["status"] for name, line in lines.items()} == {status: status for status in Status}
     assert lines["succeeded"]["message"] == ""
-    assert lines["refused"]["message"] == "no size `huge`; write s or m"
+    assert lines["refused"]["message"] == "Row 4 of its sheet: no size `huge`; write s or m"
     assert lines["failed"]["message"] == "no ink. `patternmill retry` tries once more."
     words = {"held": "settle", "in_doubt": "same request", "waiting": "goes on", "not_started": "not begun"}
     for name, said in words.items():
@@ -216,6 +217,12 @@ def test_a_pause_and_a_run_that_goes_on_are_told_and_a_dead_run_is_not(database)
             database.change(lambda connection, holder=holder, sql=sql: connection.execute(sql, holder=holder))
             assert bool(seen(view)["run"]) is is_living
             database.change(lambda connection: connection.execute("DELETE FROM leases"))
+        lease = Lease(database, "production", "spring")
+        assert seen(view)["dead"] is False
+        await lease.take(RUN, lambda connection: None)
+        assert (bool(seen(view)["run"]), seen(view)["dead"]) == (True, False)
+        database.change(lambda connection: connection.execute("UPDATE leases SET driver = NULL"))
+        assert (seen(view)["run"], seen(view)["dead"]) == (None, True)
         await pause(database, "production", "a review")
         assert "a review" in seen(view)["paused"][0]["words"]
 
