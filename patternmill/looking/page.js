@@ -83,8 +83,8 @@
   function decision(card) {
     const line = make("p", { class: "decision" });
     if (card.verdict) line.append(make("b", { class: card.verdict }, words(card.verdict)));
-    if (card.newest > 1 || card.take > 1) line.append(make("button",
-      { type: "button", "data-do": "takes", "aria-label": `Takes: ${card.prompt}` }, `take ${card.take} of ${card.newest}`));
+    const take = `take ${card.take} of ${card.newest}`;
+    if (card.newest > 1) line.append(make("button", { type: "button", "data-do": "takes", "aria-label": `${take}: ${card.prompt}` }, take));
     if (card.note) line.append(make("q", {}, card.note));
     if (card.person) line.append(make("small", {}, card.person));
     return line.childNodes.length ? line : "";
