@@ -1,6 +1,7 @@
 """Reports to a service's operators about one request: what is sent is shown, and asked about."""
 
 import asyncio
+import importlib.metadata
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from patternmill.settings import Settings
 from patternmill.states import Attempt, Outcome, State
 from patternmill.text import printable
 
-_AGENT = "patternmill/3"
+_AGENT = f"patternmill/{importlib.metadata.version('patternmill')}"
 #: The most of a text, in units of UTF-16, and of a request, in characters: one that holds a picture is left out.
 _MOST_TEXT, _MOST_BODY = 4000, 20_000
 

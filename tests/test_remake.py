@@ -12,9 +12,9 @@ from patternmill.ledger.catalogs import catalog_rows
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Decision, Verdict, decide, decisions_of, sharing
 from patternmill.pipeline import carry_out
+from patternmill.remake import next_take
 from patternmill.request import Request
 from patternmill.states import Outcome
-from patternmill.takes import next_take
 from tests.test_crashes import ended, process, surroundings
 from tests.test_runs import HEADER, double, made, results, row, run, sheet  # noqa: F401
 
@@ -44,6 +44,20 @@ def decided(pattern=HERONS):
 def rows(catalog="spring"):
     found = in_ledger(lambda database: catalog_rows(database, "production", catalog))
     return {one.sku: one for one in found}
+
+
+def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double):  # noqa: F811
+    """A remake without names moves what is marked alone."""
+    sheet(row(1, "herons"), row(2, "herons"))
+    run()
+    say("again")
+    remake()
+    say("pick", take=2)
+    sheet(row(1, "herons"), row(2, "herons"), row(3, "herons"))
+    run(max_items=0)
+    assert remake().summary.counts == {"succeeded": 3}
+    assert made(double) == (2, 5)
+    assert decided().take == 2
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ _OPEN_WORDS = {
     "intended": "in doubt or being sent", "accepted": "jobs not ended", "held": "held: `patternmill settle`",
 }  # fmt: skip
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
-_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
 _SPENT = "SELECT spent, currency FROM environments WHERE name = :name AND day = :day"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
@@ -57,15 +56,6 @@ def last_run(database: Database, environment: str, catalog: str | None) -> Any:
     if not found:
         raise Refusal("no_run", f"There is no run of {catalog or environment}.")
     return found[0]
-
-
-def spent_by(database: Database, run_id: str) -> Any:
-    """Return how many items a run has bought, and what it has spent."""
-    return database.read("SELECT bought, spent FROM runs WHERE id = :run_id", run_id=run_id)[0]
-
-
-def made_by(database: Database, run_id: str) -> dict[str, int]:
-    return dict(database.read(_MADE, run_id=run_id))
 
 
 def living_run(database: Database, environment: str, catalog: str) -> str:
