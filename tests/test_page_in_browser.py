@@ -232,7 +232,7 @@ def test_takes_are_compared_and_another_one_is_asked_for_by_keys_alone(browser, 
 def test_the_address_of_a_checkout_is_a_link_and_stays_on_the_page(browser, served):
     line = "samples: 1 piece to be paid. https://pay.example/chk_1"
     browser.show(served.door.link)
-    served.deeds.job = {"number": 1, "question": "", "lines": [line], "over": True}
+    served.deeds.jobs = [{"number": 1, "question": "", "lines": [line], "over": True}]
     browser.says(line, "#job")
     assert browser.do("document.querySelector('#job a').href") == "https://pay.example/chk_1"
 

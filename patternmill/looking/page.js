@@ -226,14 +226,13 @@
     state = answer;
     accept(answer.cards, answer.order);
     head();
-    job(answer.job);
+    jobs(answer.jobs);
   }
 
-  function job(now) {
-    if (!now) return;
-    const text = now.over ? now.lines.join("\n") : `${now.question} Under way …`;
-    tell("job", text);
-    if (following === now.number) lines(now.over ? now.lines : [now.question, "Under way …", byId("news").textContent]);
+  function jobs(all) {
+    tell("job", all.map((now) => (now.over ? now.lines.join("\n") : `${now.question} Under way …`)).join("\n"));
+    const now = all.find(({ number }) => number === following);
+    if (now) lines(now.over ? now.lines : [now.question, "Under way …", byId("news").textContent]);
   }
 
   function say(text) {
