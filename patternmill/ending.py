@@ -13,7 +13,7 @@ from patternmill.errors import Refusal
 from patternmill.files import point_at
 from patternmill.ledger import catalogs, reports
 from patternmill.ledger.database import Database
-from patternmill.money import money
+from patternmill.money import money, plain
 from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
@@ -44,7 +44,7 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     summary = Summary(
         run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
         counts=counts, folder=str(run.out),
-        spent=money(spent.spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
+        spent=plain(spent.spent), currency=run.settings.currency, causes=_causes(results.values()),
     )  # fmt: skip
     problem = _write(run, checked, results, summary)
     if problem:
@@ -117,7 +117,8 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     yield f"{summary.outcome}: {', '.join(counts).replace('_', ' ')}"
     made = reports.made_by(run.database, summary.run)
     if named := list(map(counted, made.values(), made)):
-        cost = f" for {summary.spent} {summary.currency}".rstrip() if summary.spent != "0.00" else ""
+        spent = reports.spent_by(run.database, summary.run).spent
+        cost = f" for {money(spent, summary.currency)}" if spent else ""
         yield f"Made in this run: {' and '.join(named)}{cost}"
     for cause in summary.causes[:5]:
         yield f"  {cause.rows:,} {cause.code}: {cause.message}"

@@ -31,6 +31,8 @@ class Connection(ABC):
     pulse: str
 
     def __init__(self, address: str) -> None:
+        #: What is told of a transaction once it is durable.
+        self.facts: list[dict[str, Any]] = []
         try:
             self._driver = self._connect(address)
         except (self.api.Error, OSError) as error:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from patternmill.errors import LeaseLost, LedgerFault, Refusal
 from patternmill.ledger.connections import Connection, Postgres, Sqlite
+from patternmill.logs import tell
 
 VERSION = "1"
 T = TypeVar("T")
@@ -123,6 +124,7 @@ class Database:
             if self._writer.is_lost:
                 self._writer = self._connect()
             connection = self._writer
+            connection.facts.clear()
             connection.begin(alone=alone)
             try:
                 yield connection
@@ -133,6 +135,7 @@ class Database:
                 with suppress(LedgerFault):
                     connection.execute("ROLLBACK")
                 raise
+            tell(connection.facts)
 
     def _check(self, found: tuple[str, str] | None) -> None:
         """Raise LeaseLost where this is another ledger by now, or one that a newer program has changed."""

@@ -114,6 +114,8 @@ class Lease:
             connection.execute(_END, **dead)
         place = {"environment": self.environment, "catalog": self.catalog}
         connection.insert("runs", id=self.driver, **place, started_at=time.time(), **run)
+        about = {"verb": run["verb"], "source": run["source"]}
+        connection.facts.append({"event": "run_begun", "run_id": self.driver, **place, **about})
 
     def is_silent(self, driver: str) -> bool:
         """Return whether a driver's lease is given back, or its holder dead, or silent since long before.
