@@ -1,6 +1,5 @@
 """The end of a run: its results, and what a person and a program are told."""
 
-import importlib.metadata
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill.errors import Refusal
-from patternmill.files import point_at
+from patternmill.files import code_version, point_at
 from patternmill.ledger import catalogs, reports
 from patternmill.ledger.database import Database
 from patternmill.money import money, plain
@@ -96,7 +95,7 @@ def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summar
         **summary.model_dump(mode="json"), "verb": run.request.verb, "ledger": run.database.identity,
         "source": checked.sheet.name, "source_sha256": checked.sheet.sha256,
         "ended_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "version": importlib.metadata.version("patternmill"),
+        "version": code_version(),
     }  # fmt: skip
     try:
         write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)

@@ -17,6 +17,7 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
 from patternmill.errors import Refusal
+from patternmill.files import code_version
 
 POOL = "patternmill"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -46,13 +47,10 @@ async def schedule_refresh(file: str, catalog: str, environment: str, cron: str)
 
     Returns what a person is told. Raises Refusal for a schedule that cannot be read.
     """
-    try:
-        schedule = CronSchedule(cron=cron, timezone="UTC")
-    except ValidationError as error:
-        message = f"{cron!r} cannot be read: {error.errors()[0]['msg'].removeprefix('Value error, ')}."
-        remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
-        raise Refusal("wrong_option", message, remedy) from None
+    first = await _first_of(cron)
+    schedule = CronSchedule(cron=cron, timezone="UTC")
     entry, name = _entries()["catalog-refresh"], f"{catalog} ({environment})"
+    entry |= {"tags": [*entry["tags"], "patternmill-scheduled"]}
     parameters = {"file": file, "catalog": catalog, "environment": environment}
     async with get_client() as client:
         await _register_pool(client)
@@ -65,7 +63,27 @@ async def schedule_refresh(file: str, catalog: str, environment: str, cron: str)
         else:
             new = DeploymentScheduleCreate(schedule=schedule, slug=_SLUG)
             await client.create_deployment_schedules(deployment_id, [new])
-    return f"Catalog {name} is refreshed at `{cron}` (UTC), wherever `patternmill up` runs on this Prefect server."
+    where = "wherever `patternmill up` runs on this Prefect server"
+    return f"Catalog {name} is refreshed at `{cron}` (UTC), next on {first}, {where}."
+
+
+async def _first_of(cron: str) -> str:
+    """Return when a schedule is due next, by the code with which the server plans. Raises Refusal."""
+    from prefect.server.schemas.schedules import CronSchedule as Planned
+
+    try:
+        if len(cron.split()) > 5:
+            raise ValueError("it has more than five fields")
+        (first,) = await Planned(cron=cron, timezone="UTC").get_dates(1)
+    except ValueError as error:
+        why = str(error)
+        if isinstance(error, ValidationError):
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        never = "failed to find next date" in why
+        message = f"{cron!r} never comes." if never else f"{cron!r} cannot be read: {why}."
+        remedy = 'Write minute, hour, day, month and weekday: --cron "0 5 * * *".'
+        raise Refusal("wrong_option", message, remedy) from None
+    return f"{first:%Y-%m-%d %H:%M}"
 
 
 def _entries() -> dict[str, dict[str, Any]]:
@@ -73,15 +91,19 @@ def _entries() -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry for entry in yaml.safe_load(text)["deployments"]}
 
 
+def _entrypoint(entry: dict[str, Any]) -> str:
+    return str(_ROOT / entry["entrypoint"])
+
+
 @functools.cache
 def _flow(entrypoint: str) -> Flow[..., Any]:
-    return load_flow_from_entrypoint(str(_ROOT / entrypoint), use_placeholder_flow=False)
+    return load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
 
 
 async def _registered(client: PrefectClient, entry: dict[str, Any]) -> dict[str, DeploymentResponse]:
     """Return the deployments of an entry's flow in our pool by their names."""
     found = await client.read_deployments(
-        flow_filter=FlowFilter.model_validate({"name": {"any_": [_flow(entry["entrypoint"]).name]}}),
+        flow_filter=FlowFilter.model_validate({"name": {"any_": [_flow(_entrypoint(entry)).name]}}),
         work_pool_filter=WorkPoolFilter.model_validate({"name": {"any_": [POOL]}}),
     )
     return {deployment.name: deployment for deployment in found}
@@ -91,7 +113,7 @@ def _code(
     entry: dict[str, Any], environment: str, registered: DeploymentResponse | None = None
 ) -> dict[str, Any]:
     """Return what a deployment has of the code. Environments that other workers have registered stay choices."""
-    form = parameter_schema(_flow(entry["entrypoint"])).model_dump(exclude_unset=True)
+    form = parameter_schema(_flow(_entrypoint(entry))).model_dump(exclude_unset=True)
     about = form["properties"]["environment"]
     choices = {environment}
     if registered:
@@ -99,7 +121,9 @@ def _code(
         choices |= {*before.get("enum", ()), registered.parameters.get("environment") or environment}
     kept = {name: about[name] for name in ("title", "description", "position") if name in about}
     form["properties"]["environment"] = {**kept, "type": "string", "enum": sorted(choices)}
-    return {"entrypoint": str(_ROOT / entry["entrypoint"]), "parameter_openapi_schema": form}
+    return {
+        "entrypoint": _entrypoint(entry), "parameter_openapi_schema": form, "version": code_version(),
+    }  # fmt: skip
 
 
 def _folder() -> dict[str, Any]:
@@ -118,7 +142,7 @@ async def _create(
         **_code(entry, environment),
         **_folder(),
     }
-    flow_id = await client.create_flow_from_name(_flow(entry["entrypoint"]).name)
+    flow_id = await client.create_flow_from_name(_flow(_entrypoint(entry)).name)
     return await client.create_deployment(flow_id, name, **about, **ours)
 
 

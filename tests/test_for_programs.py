@@ -2,20 +2,19 @@
 
 import asyncio
 import json
+import re
 import signal
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from prefect import get_client
 
 from cli.main import run
 from patternmill import logs
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
-from patternmill.money import plain
 from patternmill.states import EXIT_CODES
 from tests.double import Weather
 from tests.double.server import KEY
@@ -103,7 +102,9 @@ def overlapping(double, monkeypatch):  # noqa: F811
     monkeypatch.setattr("patternmill.ledger.leases.is_gone", lambda holder: False)
     seen = iter(range(1000))
     beat = lambda: database.change(lambda one: one.execute("UPDATE leases SET beats = beats + 1"))  # noqa: E731
-    monkeypatch.setattr(asyncio, "sleep", (lambda sleep: lambda s: (next(seen), beat(), sleep(s))[2])(asyncio.sleep))
+    monkeypatch.setattr(
+        asyncio, "sleep", (lambda sleep: lambda s: (next(seen), beat(), sleep(s))[2])(asyncio.sleep)
+    )
 
 
 def interrupted(double, monkeypatch):  # noqa: F811
@@ -146,3 +147,44 @@ def test_the_exit_code_says_how_a_run_ended(double, monkeypatch, capsys, situati
     said = capsys.readouterr().out
     assert code == EXIT_CODES.get(outcome, 3)
     assert outcome == "Refused" or json.loads(said)["outcome"] == outcome
+
+
+def test_status_says_what_has_been_open_for_long(double, capsys):  # noqa: F811
+    database = Database("home/ledger.sqlite3") if Path("home").mkdir() is None else None
+    shelved(database, ("herons", "waiting"), ("ferns", "held"), ("moss", "in_doubt"))
+    age = "UPDATE attempts SET intended_at = intended_at - 7200, amount = 12400000 WHERE state = 'held'"
+    database.change(lambda connection: connection.execute(age))
+    database.disconnect()
+    assert run(["status", "--older-than", "90m", "--json"]) == 3
+    (held,) = json.loads(capsys.readouterr().out)["open"]
+    assert (held["state"], held["count"], held["amount"]) == ("held", 1, "1240.00")
+    assert run(["status", "--older-than", "3h"]) == 0
+    assert run(["status"]) == 0
+    assert "1 held" in capsys.readouterr().out
+    assert run(["status", "--older-than", "soon"]) == 2
+
+
+_MANIFEST = {
+    "schema": int, "run": str, "catalog": str, "environment": str, "outcome": str, "counts": dict, "spent": str,
+    "currency": str, "folder": str, "causes": list, "verb": str, "ledger": str, "source": str, "source_sha256": str,
+    "ended_at": str, "version": str, "rows": int, "files": dict,
+}  # fmt: skip
+
+
+def test_what_a_program_finds_in_the_manifest_and_in_the_summary(double, monkeypatch, capsys):  # noqa: F811
+    monkeypatch.setenv("PATTERNMILL_PRICE_PATTERN", "1240.00")
+    sheet(row(1), row(2, "herons [unsafe]"))
+    assert run(["import", "spring.csv", "--json"]) == 3
+    summary = json.loads(capsys.readouterr().out)
+    manifest = json.loads(Path(summary["folder"], "manifest.json").read_text())
+    assert {name: type(value) for name, value in manifest.items()} == _MANIFEST
+    assert manifest["schema"] == 1
+    assert summary.items() <= manifest.items()
+    assert (summary["spent"], summary["counts"]) == ("2480.00", {"succeeded": 1, "failed": 1})
+    (cause,) = summary["causes"]
+    assert (cause["code"], cause["rows"]) == ("content_refused", 1)
+    assert re.fullmatch(r"2\.0\.0\+[0-9a-f]{8}", manifest["version"])
+    assert run(["results", "spring", "--out", "now"]) == 0
+    again = json.loads(Path("now/manifest.json").read_text())
+    assert again.keys() <= _MANIFEST.keys()
+    assert (again["counts"], again["rows"]) == (manifest["counts"], 2)
