@@ -127,9 +127,9 @@ def _code(
 
 
 def _folder() -> dict[str, Any]:
-    """Return what has runs begin in this folder."""
-    step = {"prefect.deployments.steps.set_working_directory": {"directory": str(Path.cwd())}}
-    return {"pull_steps": [step]}
+    """Return what has runs work in this folder, whose modules none of them imports."""
+    code = {"prefect.deployments.steps.set_working_directory": {"directory": str(_ROOT)}}
+    return {"pull_steps": [code, {"tasks.folder.work_in": {"directory": str(Path.cwd())}}]}
 
 
 async def _create(

@@ -24,6 +24,7 @@ from patternmill.states import OPEN, Attempt, Outcome
 from patternmill.states import State as AttemptState
 from tasks.approval import ask, plan_waits
 from tasks.dead_runs import catalog_tag, end_dead_runs
+from tasks.folder import enter
 from tasks.page import show_end, watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
@@ -168,6 +169,7 @@ async def carry_out_shown(request: Request) -> State[Any]:
     """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
     try:
         if _flow_run().deployment_id:
+            enter()
             check_reach(request, read_settings())
         end = await carry_out(request, Shown())
     except Refusal as refusal:

@@ -311,10 +311,11 @@ def test_parameters_that_the_form_does_not_have_are_refused_before_anything_runs
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True, reason="Prefect starts a run's process in this folder, with the folder first on its path"
+@pytest.mark.parametrize(
+    "of_libraries",
+    [False, pytest.param(True, marks=pytest.mark.soak)],
+    ids=["named like ours", "named like a library's"],
 )
-@pytest.mark.parametrize("of_libraries", [False, True], ids=["named like ours", "named like a library's"])
 def test_a_run_of_up_imports_nothing_of_its_folder(tmp_path, monkeypatch, of_libraries):
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "spring.csv").write_text(
