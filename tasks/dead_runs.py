@@ -28,7 +28,8 @@ def catalog_tag(environment: str, catalog: str) -> str:
 async def end_dead_runs(environment: str, catalog: str) -> None:
     """End the open runs of a catalog that began before this flow run, with their task runs, and its open questions.
 
-    Call it only with the catalog's lease held: none of them can be alive then.
+    So are task runs of this flow run before it was suspended or retried. Call it only with the catalog's lease held:
+    none of them can be alive then.
     """
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
@@ -39,9 +40,11 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
         "id": {"not_any_": [mine.id]},
         "start_time": {"before_": mine.start_time},
     }
+    mine_before = {"id": {"any_": [mine.id]}}, {"start_time": {"before_": context.start_time}}
     for pause in (0.5, 2.0, 0.0):
         try:
             async with asyncio.timeout(_PATIENCE), get_client() as client:
+                await _end_tasks(client, *mine_before, Crashed(message=_DIED))
                 await _end(client, earlier, Crashed(message=_DIED))
                 await end_questions(client, await open_questions(client, environment, catalog))
                 return
@@ -52,15 +55,21 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
 
 async def _end(client: PrefectClient, earlier: dict[str, Any], state: State[Any]) -> None:
     """End the task runs first, those of flow runs too that a worker has ended itself."""
-    left: dict[str, Any] = {
-        "flow_run_filter": FlowRunFilter.model_validate(earlier),
-        "task_run_filter": TaskRunFilter.model_validate({"state": _OPEN}),
-    }
-    while task_runs := await client.read_task_runs(**left, limit=100):
-        await asyncio.gather(*[client.set_task_run_state(run.id, state, force=True) for run in task_runs])
+    await _end_tasks(client, earlier, {}, state)
     dead = FlowRunFilter.model_validate(earlier | {"state": _OPEN})
     for flow_run in await client.read_flow_runs(flow_run_filter=dead):
         await client.set_flow_run_state(flow_run.id, state, force=True)
+
+
+async def _end_tasks(
+    client: PrefectClient, flow_runs: dict[str, Any], which: dict[str, Any], state: State[Any]
+) -> None:
+    left: dict[str, Any] = {
+        "flow_run_filter": FlowRunFilter.model_validate(flow_runs),
+        "task_run_filter": TaskRunFilter.model_validate({"state": _OPEN, **which}),
+    }
+    while task_runs := await client.read_task_runs(**left, limit=100):
+        await asyncio.gather(*[client.set_task_run_state(run.id, state, force=True) for run in task_runs])
 
 
 async def open_questions(client: PrefectClient, environment: str, catalog: str) -> list[FlowRun]:

@@ -1,4 +1,4 @@
-"""The folder in which a deployment's runs work. A run enters it once its code is loaded, so none is loaded from there."""
+"""The folder of a deployment's runs: a run enters it once its code is loaded, so that none is loaded from there."""
 
 import os
 

@@ -11,6 +11,7 @@ from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import FlowRunContext
+from prefect.exceptions import Pause
 from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.errors import Halted, Overlap, Refusal
@@ -31,6 +32,12 @@ from tasks.page import show_end, watching
 _LOOKING = 5.0
 _CUT_OFF = "The run ended first; the next one goes on with what the ledger has of it."
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+_ON_SCREEN = Halted(
+    Outcome.PAUSED,
+    "paused",
+    "It was paused on the screen; what was in flight was followed to its end.",
+    "Resume it there, or run it again.",
+)
 # Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
 logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
 
@@ -72,15 +79,26 @@ def _state_of(attempt: Attempt) -> State[Any]:
 class Shown(Maker):
     """Shows work as task runs of the flow run that it is called in, and asks by that run's form."""
 
+    run: Run | None = None
+
     async def item(self, work: Work) -> object:
         """Make an item as a task run whose input is that of the item which it is built on."""
         make: Any = make_item
         below = [work.built_on] if isinstance(work.built_on, State) else None
-        return await make(work, return_state=True, wait_for=below)
+        return await self._unless_suspended(make(work, return_state=True, wait_for=below))
 
     async def group(self, group: Group) -> object:
         make: Any = make_group
-        return await make(group, return_state=True)
+        return await self._unless_suspended(make(group, return_state=True))
+
+    async def _unless_suspended(self, call: Awaitable[Any]) -> Any:
+        """Await a task. Once the flow run is suspended, Prefect raises Pause where any task begins or ends."""
+        try:
+            return await call
+        except Pause:
+            if self.run:
+                self.run.halt.set(_ON_SCREEN)
+            return None
 
     def step(self, step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
@@ -98,7 +116,7 @@ class Shown(Maker):
                 return None
 
             shown: Any = task(name=name, task_run_name=name, **_PLAIN)(take)
-            await shown(return_state=True)
+            await self._unless_suspended(shown(return_state=True))
             if not result:  # it was not begun there
                 return await step(*arguments)
             if isinstance(result[0], Refusal):
@@ -109,6 +127,7 @@ class Shown(Maker):
 
     async def named(self, run: Run) -> None:
         """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
+        self.run = run
         flow_run, about = _flow_run(), (run.settings.service, run.catalog)
         with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
             async with get_client() as client:
@@ -153,8 +172,7 @@ async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
             if state is not None and state.is_cancelling():
                 run.halt.stop()
             if state is not None and state.is_paused():
-                words = "It was paused on the screen; what was in flight was followed to its end."
-                run.halt.set(Halted(Outcome.PAUSED, "paused", words, "Run it again."))
+                run.halt.set(_ON_SCREEN)
 
 
 _TYPES = {

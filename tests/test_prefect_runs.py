@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -274,6 +275,51 @@ def test_a_workers_run_that_is_stopped_begins_nothing_more_and_writes_its_result
         assert results.read_text("utf-8-sig").count("not_started") == 16
         manifest = json.loads((results.parent / "manifest.json").read_text())
         assert manifest["outcome"] == "Cancelled"
+
+    asyncio.run(case())
+
+
+def suspended_on_the_screen():
+    """Return what the button Pause of Prefect's pages sets."""
+    until = (datetime.now(UTC) + timedelta(seconds=300)).isoformat()
+    return {
+        "type": "PAUSED",
+        "name": "Suspended",
+        "state_details": {"pause_timeout": until, "pause_reschedule": True},
+    }
+
+
+def test_a_workers_run_that_is_suspended_writes_its_results_and_goes_on_when_it_is_resumed(
+    working, monkeypatch
+):
+    working.weather = Weather(latency=0.001, pattern_time=12.0, product_time=0.5, spread=0.01)
+    sheet(*(row(number, f"suspended {number}") for number in range(10)), name="suspended.csv")
+
+    async def case():
+        run = await fire("suspended")
+
+        async def suspend(worker):
+            await until(lambda: len(working.jobs) == 4)
+            await asyncio.sleep(1.0)
+            async with get_client() as client:
+                body = {"state": suspended_on_the_screen(), "force": True}
+                await client.request("POST", f"/flow_runs/{run}/set_state", json=body)
+
+        ended, name = await carried_out(run, suspend)
+        async with get_client() as client:
+            for one in await client.read_logs(limit=200):
+                print("LOG", one.message)
+        assert name == "Suspended", ended.state.message
+        assert [job.stage for job in working.jobs.values()] == ["pattern"] * 4
+        manifest = json.loads(Path("results/suspended/latest/manifest.json").read_text())
+        assert manifest["outcome"] == "Paused"
+        working.weather = Weather(latency=0.001, pattern_time=0.3, product_time=0.3)
+        assert await resume(run, None) == "ACCEPT"
+        ended, name = await carried_out(run)
+        assert name == "Completed", ended.state.message
+        assert made(working) == (10, 10)
+        _, shown = await recorded(tag="production:suspended")
+        assert not [one.name for one in shown if not one.state.is_final() or one.state.is_failed()]
 
     asyncio.run(case())
 
