@@ -125,21 +125,40 @@ def test_a_database_that_accepts_and_never_answers_is_given_up_at_the_start():
         assert time.monotonic() - begun < 20
 
 
-@pytest.mark.soak
-@pytest.mark.xfail(strict=True, reason="no statement has a deadline: the loop waits for its answer for ever")
-def test_a_database_that_falls_silent_in_mid_run_is_given_up(postgres):
+@pytest.mark.slow
+def test_a_database_that_falls_silent_in_mid_run_is_asked_anew(postgres, monkeypatch):
     if os.getuid():
         pytest.skip("only root may stop the server's process")
+    monkeypatch.setattr("patternmill.ledger.connections.SILENCE", 2.0)
     database = Database(postgres)
     server = database.read("SELECT pg_backend_pid() AS pid")[0].pid
     with ThreadPoolExecutor() as threads:
         os.kill(server, signal.SIGSTOP)
         try:
-            with pytest.raises(LedgerFault):
-                threads.submit(database.read, "SELECT 1 AS one").result(60)
+            answer = threads.submit(database.read, "SELECT pg_backend_pid() AS pid").result(30)
         finally:
             os.kill(server, signal.SIGCONT)
+    assert answer[0].pid != server
     database.disconnect()
+
+
+@pytest.mark.slow
+@played
+async def test_a_change_whose_database_falls_silent_is_made_once_elsewhere(postgres, monkeypatch):
+    if os.getuid():
+        pytest.skip("only root may stop the server's process")
+    monkeypatch.setattr("patternmill.ledger.connections.SILENCE", 2.0)
+    database = Database(postgres)
+    _, purchases = await taken(database, max_items=3)
+    server = (await database.write(lambda one: one.row("SELECT pg_backend_pid() AS pid"))).pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        attempt = await asyncio.wait_for(purchases.begin(step(), None), 30)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert attempt.state is State.INTENDED
+    assert [one.state for one in database.read("SELECT state FROM events")] == ["intended"]
+    await database.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The flows on a real Prefect server: what they return, what the server shows, and stops that are passed on."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -210,3 +211,22 @@ def test_a_run_that_is_paused_on_the_screen_buys_nothing_more(double):
 
     assert asyncio.run(case()).name == "Paused"
     assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4
+
+
+def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes_its_results(double):
+    double.weather = Weather(latency=0.001, pattern_time=7.0, product_time=0.3, spread=0.01)
+    sheet(*(row(at) for at in range(3)), name="deleted.csv")
+
+    async def case():
+        running = asyncio.create_task(bulk_import(file="deleted.csv", return_state=True))
+        while not double.jobs:
+            await asyncio.sleep(0.1)
+        async with get_client() as client:
+            tagged = FlowRunFilter.model_validate({"tags": {"all_": ["production:deleted"]}})
+            (mine,) = await client.read_flow_runs(flow_run_filter=tagged)
+            await client.delete_flow_run(mine.id)
+        await asyncio.wait({running})
+
+    asyncio.run(case())
+    assert json.loads(Path("results/deleted/latest/manifest.json").read_text())["outcome"] == "Completed"
+    assert len(double.jobs) == 6

@@ -324,6 +324,54 @@ def test_a_workers_run_that_is_suspended_writes_its_results_and_goes_on_when_it_
     asyncio.run(case())
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["restarted", "cancelled meanwhile"])
+def test_a_rolling_restart_of_workers_loses_no_run_and_begins_none_that_was_cancelled(
+    working, monkeypatch, is_cancelled
+):
+    monkeypatch.setenv("PREFECT_FLOW_RUN_EXECUTE_SIGTERM_BEHAVIOR", "reschedule")
+    working.weather, name = SLOW, f"rolling-{is_cancelled}"
+    sheet(*(row(number, f"{name} {number}") for number in range(10)), name=f"{name}.csv")
+
+    async def case():
+        run = await fire(name)
+
+        async def restart(worker):
+            await until(lambda: len(working.jobs) == 4)
+            await asyncio.sleep(1.0)
+            if is_cancelled:
+                await cancel(run)
+            for job in working.jobs.values():
+                job.ends_at = min(job.ends_at, time.time() + 3.0)
+            await worker.drain()
+
+        _, name_of_state = await carried_out(run, restart)
+        assert len(working.jobs) == 4
+        if is_cancelled:
+            assert name_of_state in ("Cancelled", "Cancelling")
+            return
+        assert name_of_state == "AwaitingRetry"
+        working.weather = Weather(latency=0.001, pattern_time=0.3, product_time=0.3)
+        ended, name_of_state = await carried_out(run)
+        assert name_of_state == "Completed", ended.state.message
+        assert (made(working), ended.run_count) == ((10, 10), 2)
+
+    asyncio.run(case())
+
+
+def test_two_firings_at_once_make_each_thing_once_and_the_second_says_so(working):
+    working.weather = Weather(latency=0.001, pattern_time=8.0, product_time=0.3, spread=0.01)
+    sheet(*(row(number, f"twice {number}") for number in range(3)), name="twice.csv")
+
+    async def case():
+        runs = [await fire("twice"), await fire("twice")]
+        await carried_out(runs[0])
+        states = sorted([(await read(run)).state_name for run in runs])
+        assert states == ["Completed", "SkippedOverlap"]
+        assert made(working) == (3, 3)
+
+    asyncio.run(case())
+
+
 def test_retry_of_an_ended_run_begins_it_again_and_buys_nothing_twice(working):
     sheet(row(1, "retry 1"), row(2, "retry [unsafe]"), name="again.csv")
 
