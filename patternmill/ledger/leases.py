@@ -6,13 +6,12 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from patternmill.errors import Halted, LeaseLost, Overlap, Refusal
 from patternmill.ledger.connections import Connection
-from patternmill.ledger.database import Database
+from patternmill.ledger.database import Database, is_gone
 from patternmill.states import Outcome
 
 BEAT = 5.0
@@ -38,12 +37,6 @@ RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
 """
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
 _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
-
-
-def is_gone(holder: str) -> bool:
-    """Return whether the holder was a process of this machine that no longer exists."""
-    host, _, pid = holder.rpartition(":")
-    return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
 
 
 @dataclass

@@ -8,8 +8,7 @@ from typing import Any
 
 from patternmill.errors import Refusal
 from patternmill.ledger.attempts import find_attempts
-from patternmill.ledger.database import Database
-from patternmill.ledger.leases import is_gone
+from patternmill.ledger.database import Database, is_gone
 from patternmill.logs import set_up
 from patternmill.money import money
 from patternmill.settings import Settings, read_settings
