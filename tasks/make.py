@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.errors import Halted, Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
+from patternmill.ledger.attempts import ends_of, find_attempts
 from patternmill.pipeline import carry_out
 from patternmill.request import Agreement, End, Question, Request, RowsFailed, end_of
 from patternmill.run import Run
@@ -127,17 +129,15 @@ class Shown(Maker):
 
     async def named(self, run: Run) -> None:
         """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
-        self.run = run
-        flow_run, about = _flow_run(), (run.settings.service, run.catalog)
-        with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
-            async with get_client() as client:
-                tags = {*flow_run.tags, *about, catalog_tag(*about)}
-                await client.update_flow_run(flow_run.id, tags=sorted(tags))
+        self.run, about = run, (run.settings.service, run.catalog)
+        await _tag(*about, catalog_tag(*about))
 
     async def begun(self, run: Run, plan: str) -> None:
         """Log the plan, and close what dead runs of the catalog left open."""
         get_run_logger().info("%s", plan)
-        await end_dead_runs(run.settings.service, run.catalog)
+        assert run.lease
+        await _tag(run.lease.driver)
+        await end_dead_runs(run.settings.service, run.catalog, partial(_on_record, run))
 
     async def ask(self, question: Question) -> Agreement | None:
         """Ask by the form of a suspended run, unless another run of the catalog asks the same already."""
@@ -155,6 +155,27 @@ class Shown(Maker):
                 yield
         finally:
             cancelled.cancel()
+
+
+async def _tag(*tags: str) -> None:
+    """Add tags to the flow run."""
+    flow_run = _flow_run()
+    flow_run.tags = sorted({*flow_run.tags, *tags})
+    with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
+        async with get_client() as client:
+            await client.update_flow_run(flow_run.id, tags=flow_run.tags)
+
+
+def _on_record(run: Run, tags: list[str]) -> tuple[State[Any] | None, dict[str, State[Any]]]:
+    """Return how the run whose ID is a tag ended by the ledger, and its items by the names of their task runs."""
+    state, items = None, dict[str, State[Any]]()
+    for id_, outcome, message in ends_of(run.database, tags):
+        if outcome in list(Outcome):
+            state = State(type=_TYPES.get(outcome, StateType.FAILED), name=outcome, message=message)
+            items |= dict.fromkeys(("check sheet", "finish"), Completed())
+        for attempt in find_attempts(run.database, run.settings.service, "driver = :id", id=id_):
+            items[f"{attempt.stage} {attempt.label}"] = _state_of(attempt)
+    return state, items
 
 
 def _flow_run() -> FlowRun:

@@ -118,7 +118,7 @@ def test_a_question_that_has_expired_is_asked_again(deployed: Path) -> None:
             gone.state_details.run_input_keyset = (await read(first)).state.state_details.run_input_keyset  # type: ignore[union-attr]
             await client.set_flow_run_state(first, gone, force=True)
         again = await begun("one", "expired")
-        assert (await state(first), await state(again)) == ("Cancelled", "Suspended")
+        assert (await state(first), await state(again)) == ("Failed", "Suspended")
 
     asyncio.run(asked())
 

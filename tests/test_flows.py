@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
-from prefect.states import Cancelling, Paused
+from prefect.states import Cancelling, Paused, Running
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
@@ -230,3 +230,38 @@ def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes
     asyncio.run(case())
     assert json.loads(Path("results/deleted/latest/manifest.json").read_text())["outcome"] == "Completed"
     assert len(double.jobs) == 6
+
+
+def test_what_the_server_missed_of_an_ended_run_is_shown_by_the_next_one_as_the_ledger_has_it(double):
+    sheet(row(1), row(2, "missed [unsafe]"), name="missed.csv")
+    asyncio.run(bulk_import(file="missed.csv", return_state=True))
+
+    async def forget():
+        (run,), tasks = await recorded(tag="production:missed")
+        async with get_client() as client:
+            await client.set_flow_run_state(run.id, Running(), force=True)
+            for one in tasks:
+                await client.set_task_run_state(one.id, Running(), force=True)
+        return run
+
+    first = asyncio.run(forget())
+    sheet(row(1), row(2, "missed [unsafe]"), row(3), name="missed.csv")
+    asyncio.run(bulk_import(file="missed.csv", return_state=True))
+
+    async def shown():
+        async with get_client() as client:
+            this = FlowRunFilter.model_validate({"id": {"any_": [first.id]}})
+            tasks = await client.read_task_runs(flow_run_filter=this)
+            return (await client.read_flow_run(first.id)).state, {one.name: one.state for one in tasks}
+
+    state, tasks = asyncio.run(shown())
+    assert (state.name, state.type.value) == ("CompletedWithFailures", "FAILED")
+    assert "1 succeeded, 1 failed" in state.message
+    names = {name: one.type.value for name, one in tasks.items() if name.startswith(("pattern", "product"))}
+    assert names == {
+        "pattern herons 1": "COMPLETED",
+        "product A-1": "COMPLETED",
+        "pattern missed [unsafe]": "FAILED",
+    }
+    assert tasks["product A-1"].message.startswith("pro")
+    assert {tasks[name].name for name in ("check sheet", "finish")} == {"Completed"}

@@ -1,7 +1,7 @@
 """Attempts on record: read, found, changed with an event for each change, and compared with what answers name."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -127,3 +127,9 @@ def find_attempts(database: Database, environment: str, condition: str = "", **v
     where = f"environment = :environment{f' AND ({condition})' if condition else ''}"
     query = f"SELECT {COLUMNS} FROM attempts WHERE {where} ORDER BY intended_at"
     return [attempt_of(row) for row in database.read(query, environment=environment, **values)]
+
+
+def ends_of(database: Database, names: Sequence[str]) -> list[Any]:
+    """Return ID, outcome and message of the runs that are named, the oldest first."""
+    query = "SELECT id, outcome, message FROM runs WHERE id IN (:names...)"
+    return sorted(database.read(query, names))
