@@ -4,6 +4,7 @@ import asyncio
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -81,14 +82,20 @@ class Database:
             return str(version)
 
     def read(self, sql: str, names: Sequence[str] | None = None, **values: Any) -> list[Any]:
-        """Return the rows of a query, of what is durable. `names`: what `:names...` stands for."""
-        try:
-            return self._reader.rows(sql, names, **values)
-        except LedgerFault:
-            if not self._reader.is_lost:
-                raise
-            self._reader = self._connect()
-            return self._reader.rows(sql, names, **values)
+        """Return the rows of a query, of what is durable. `names`: what `:names...` stands for.
+
+        All that this process does stands still while the database is away: it could record nothing.
+        """
+        for pause in (0.0, *_AWAY):
+            try:
+                if self._reader.is_lost:
+                    self._reader = self._connect()
+                return self._reader.rows(sql, names, **values)
+            except LedgerFault as fault:
+                if not fault.passing:
+                    raise
+                time.sleep(pause)
+        return self._reader.rows(sql, names, **values)
 
     def pulse(self) -> Any:
         """Return what is another value whenever something has been written since."""
