@@ -269,7 +269,7 @@ def cluster():
 
 @pytest.mark.parametrize(
     ("mode", "seconds"),
-    [("fast", 0), ("immediate", 0), ("immediate", 55)],
+    [("fast", 0), ("immediate", 0), ("immediate", 60)],
     ids=["restarted", "crashed", "away"],
 )
 def test_a_postgresql_that_goes_and_comes_back_costs_nothing(cluster, double, mode, seconds):

@@ -25,7 +25,7 @@ T = TypeVar("T")
 #: costs as much CPU as six changes in it, and a job takes minutes.
 _BATCH, _GATHERING = 500, 0.1
 #: The pauses before a change is tried again while the database is away, in seconds.
-_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0, 15.0)
 _KNOWN = """
 SELECT (SELECT value FROM facts WHERE name = 'identity') AS identity,
        (SELECT value FROM facts WHERE name = 'schema') AS version
