@@ -267,7 +267,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
             partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
         )
     purchases = Purchases(lease, settings)
-    run.client.confirm, run.client.halted = lease.confirm, run.halt.__bool__
+    run.client.ready, run.client.confirm, run.client.halted = lease.renew, lease.confirm, run.halt.__bool__
     for stage in (Stage.PATTERN, Stage.PRODUCT):
         run.client.polling[stage] = Polling(purchases.last_durations(stage))
     limit = settings.in_doubt_limit.total_seconds()
