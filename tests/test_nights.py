@@ -79,6 +79,7 @@ class Night:
         created = self.http.post(
             f"/deployments/{deployment}/create_flow_run", json={"parameters": parameters}
         )
+        assert created.is_success, created.text
         return created.json()["id"]
 
     def state(self, run):
