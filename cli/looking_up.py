@@ -1,13 +1,16 @@
 """The verbs that look things up in the ledger, and write a catalog's files as it is now."""
 
+import asyncio
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cli.server import look_at_server
 from patternmill.ledger.reports import history_lines, open_ledger, status_lines, status_record
 from patternmill.money import plain
 from patternmill.settings import Settings
@@ -40,7 +43,8 @@ def status(catalog: str | None, older_than: float | None, as_json: bool, environ
         before = 1e12 if older_than is None else time.time() - older_than
         record = status_record(database, environment or settings.service, catalog, before)
         record["service"] = _service_of(settings)
-    lines = [record["service"], *status_lines(record)]
+        record["prefect"] = asyncio.run(look_at_server(settings.folder))
+    lines = [record["service"], *_server_lines(record["prefect"]), *status_lines(record)]
     click.echo(json.dumps(_with_texts(record), indent=2) if as_json else "\n".join(lines))
     return 3 if older_than is not None and record["open"] else 0
 
@@ -50,6 +54,13 @@ def _with_texts(record: dict[str, Any]) -> dict[str, Any]:
     for row in [*record["open"], *record["runs"], *record["spent_today"]]:
         row |= {name: plain(row[name]) for name in ("amount", "spent") if name in row}
     return record
+
+
+def _server_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield f"Prefect server: {found['address']} {found['says']}".replace("  ", " ")
+    for one in found["schedules"]:
+        due = f"next on {one['next']} (UTC)" if one["next"] else "not due" if one["on"] else "off"
+        yield f"schedule {one['deployment']}: {one['rule']}, {due}"
 
 
 def _service_of(settings: Settings) -> str:

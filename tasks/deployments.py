@@ -8,9 +8,10 @@ import yaml
 from prefect import Flow, get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate
-from prefect.client.schemas.filters import FlowFilter, WorkPoolFilter
+from prefect.client.schemas.filters import FlowFilter, FlowRunFilter, WorkPoolFilter
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
@@ -65,6 +66,27 @@ async def schedule_refresh(file: str, catalog: str, environment: str, cron: str)
             await client.create_deployment_schedules(deployment_id, [new])
     where = "wherever `patternmill up` runs on this Prefect server"
     return f"Catalog {name} is refreshed at `{cron}` (UTC), next on {first}, {where}."
+
+
+async def schedules() -> list[dict[str, Any]]:
+    """Return the schedules of our deployments, whether each is on, and when the deployment is due next."""
+    ours = WorkPoolFilter.model_validate({"name": {"any_": [POOL]}})
+    found: list[dict[str, Any]] = []
+    async with get_client() as client:
+        for deployment in await client.read_deployments(work_pool_filter=ours):
+            due = {"deployment_id": {"any_": [deployment.id]}, "state": {"type": {"any_": ["SCHEDULED"]}}}
+            runs = await client.read_flow_runs(
+                flow_run_filter=FlowRunFilter.model_validate(due), sort=FlowRunSort.EXPECTED_START_TIME_ASC
+            )
+            times = [
+                run.expected_start_time for run in runs if run.auto_scheduled and run.expected_start_time
+            ]
+            for one in deployment.schedules:
+                rule = str(one.schedule.model_dump(exclude_none=True).get("cron") or one.schedule)
+                is_on = bool(one.active and not deployment.paused)
+                due_next = f"{times[0]:%Y-%m-%d %H:%M}" if times and is_on else None
+                found.append({"deployment": deployment.name, "rule": rule, "on": is_on, "next": due_next})
+    return found
 
 
 async def _first_of(cron: str) -> str:

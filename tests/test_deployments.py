@@ -1,6 +1,7 @@
 """The deployments on a real Prefect server, and what people set there."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import PrefectHTTPStatusError
 
-from cli.server import Server
+from cli.main import run
+from cli.server import Server, look_at_server
 from cli.worker import DrainingWorker
 from patternmill.errors import Refusal
 from patternmill.files import code_version
@@ -135,3 +137,25 @@ def test_the_forms_of_the_real_flows_have_choices_and_limits_and_say_which_code_
     assert [one.get("minimum") for one in fields["max_items"]["anyOf"]] == [0, None]
     assert [one.get("minimum") for one in fields["take"]["anyOf"]] == [1, None]
     assert all(field.get("description") for field in fields.values())
+
+
+def test_status_says_which_server_there_is_and_what_is_scheduled_there(
+    deployed: Path, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(schedule_refresh("told.csv", "told", "studio", "0 5 * * *"))
+    monkeypatch.setenv("PATTERNMILL_HOME", "home")
+    assert run(["status"]) == 0
+    said = capsys.readouterr().out
+    assert f"Prefect server: {server.address} answers" in said
+    assert re.search(r"schedule told \(studio\): 0 5 \* \* \*, (next on [\d-]+ 05:00|not due)", said)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    assert run(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["prefect"]
+    assert (found["address"], found["says"]) == ("http://127.0.0.1:9/api", "does not answer")
+
+
+def test_status_starts_no_server_where_none_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    assert "none runs" in asyncio.run(look_at_server(tmp_path / "home"))["says"]
+    assert not (tmp_path / "home").exists()
