@@ -14,7 +14,7 @@ from patternmill.ledger.attempts import made_by, spent_by
 from patternmill.ledger.database import Database
 from patternmill.ledger.reports import last_run
 from patternmill.mark import write_marks
-from patternmill.money import money, plain
+from patternmill.money import money, parse_amount, plain
 from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
@@ -121,7 +121,7 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     yield f"{summary.outcome}: {', '.join(counts).replace('_', ' ')}"
     made = made_by(run.database, summary.run)
     if named := list(map(counted, made.values(), made)):
-        spent = spent_by(run.database, summary.run)
+        spent = parse_amount(summary.spent)
         cost = f" for {money(spent, summary.currency)}" if spent else ""
         yield f"Made in this run: {' and '.join(named)}{cost}"
     for cause in summary.causes[:5]:

@@ -45,7 +45,7 @@ class Night:
         self.env = own | about(service) | {
             "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder / "prefect"), "PYTHONUNBUFFERED": "1",
             "PREFECT_SERVER_API_PORT": str(self.port), "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_FLOW_RUN_EXECUTE_SIGTERM_BEHAVIOR": "reschedule",
+            "PREFECT_FLOW_RUN_EXECUTE_SIGTERM_BEHAVIOR": "reschedule", "PATTERNMILL_LOG_FORMAT": "json",
         }  # fmt: skip
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}/api", trust_env=False, timeout=30)
 
@@ -199,6 +199,9 @@ def test_a_worker_that_is_killed_with_its_run_is_gone_on_with_by_the_next_run(ni
     assert night.state(run)[0] == "Crashed"
     assert not set(night.tasks(run).values()) & {"RUNNING", "PENDING"}
     assert made(double) == (6, 6)
+    told = [json.loads(line) for line in Path("night.log").read_text().splitlines() if line.startswith("{")]
+    assert len([one for one in told if one.get("state") == "succeeded"]) == 12
+    assert [one["event"] for one in told if "run_" in one["event"]] == ["run_begun", "run_begun", "run_ended"]
 
 
 def processes_below(pid):
