@@ -24,6 +24,7 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Decision, decisions_of
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment
+from patternmill.logs import set_up
 from patternmill.mark import write_marks
 from patternmill.money import parse_amount
 from patternmill.offer import read_offer
@@ -105,6 +106,7 @@ class Run:
 async def open_run(request: Request) -> AsyncIterator[Run]:
     """Open the ledger and the connection to the service for one run."""
     settings = read_settings()
+    set_up(settings.log_format)
     check_name(request.environment, settings)
     database = Database(settings.ledger_address)
     try:
@@ -265,7 +267,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
             partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
         )
     purchases = Purchases(lease, settings)
-    run.client.confirm, run.client.halted = lease.confirm, run.halt.__bool__
+    run.client.ready, run.client.confirm, run.client.halted = lease.renew, lease.confirm, run.halt.__bool__
     for stage in (Stage.PATTERN, Stage.PRODUCT):
         run.client.polling[stage] = Polling(purchases.last_durations(stage))
     limit = settings.in_doubt_limit.total_seconds()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from prefect import flow, get_client
 from prefect.client.schemas.objects import FlowRun
+from prefect.states import Suspended
 
 from cli.server import Server
 from cli.worker import DrainingWorker
@@ -104,6 +105,20 @@ def test_a_firing_whose_plan_waits_is_skipped_and_a_newer_plan_ends_the_question
             "Suspended",
             "Suspended",
         )
+
+    asyncio.run(asked())
+
+
+def test_a_question_that_has_expired_is_asked_again(deployed: Path) -> None:
+    async def asked() -> None:
+        await register_deployments("studio")
+        first = await begun("one", "expired")
+        async with get_client() as client:
+            gone = Suspended(timeout_seconds=-1, pause_key="one")
+            gone.state_details.run_input_keyset = (await read(first)).state.state_details.run_input_keyset  # type: ignore[union-attr]
+            await client.set_flow_run_state(first, gone, force=True)
+        again = await begun("one", "expired")
+        assert (await state(first), await state(again)) == ("Failed", "Suspended")
 
     asyncio.run(asked())
 

@@ -6,13 +6,12 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from patternmill.errors import Halted, LeaseLost, Overlap, Refusal
 from patternmill.ledger.connections import Connection
-from patternmill.ledger.database import Database
+from patternmill.ledger.database import Database, is_gone
 from patternmill.states import Outcome
 
 BEAT = 5.0
@@ -38,12 +37,6 @@ RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
 """
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
 _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
-
-
-def is_gone(holder: str) -> bool:
-    """Return whether the holder was a process of this machine that no longer exists."""
-    host, _, pid = holder.rpartition(":")
-    return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
 
 
 @dataclass
@@ -114,6 +107,8 @@ class Lease:
             connection.execute(_END, **dead)
         place = {"environment": self.environment, "catalog": self.catalog}
         connection.insert("runs", id=self.driver, **place, started_at=time.time(), **run)
+        about = {"verb": run["verb"], "source": run["source"]}
+        connection.facts.append({"event": "run_begun", "run_id": self.driver, **place, **about})
 
     def is_silent(self, driver: str) -> bool:
         """Return whether a driver's lease is given back, or its holder dead, or silent since long before.
@@ -140,6 +135,11 @@ class Lease:
         self._beaten_at = time.monotonic()
         self.brake = _paused(found.brake) if found.brake else None
         return found.identity, found.version
+
+    async def renew(self) -> None:
+        """Prove the lease again where that was long ago: the database was away, or this process stood still."""
+        if time.monotonic() - self._beaten_at > TAKEOVER_AFTER / 4:
+            await self.database.write(lambda connection: None)
 
     def confirm(self) -> None:
         """Look once more before a purchase leaves: raise what has paused it, or LeaseLost.
