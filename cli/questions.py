@@ -1,6 +1,8 @@
 """Questions on a terminal, in one form: what a column or word means, and whether the plan is meant."""
 
 import sys
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,37 +20,65 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def checked_with_questions(run: "Run") -> "Checked":
-    """Return the checked sheet, after questions on a terminal about what of it is not known. Raises InputRefused."""
+async def checked_with_questions(run: "Run", *, yes: bool = False) -> "Checked":
+    """Return the checked sheet, after questions about what it may mean. Raises InputRefused.
+
+    On a terminal each proposal is a question; `yes` asks none, and takes those that are certain. What is answered is
+    written into the sheet's mapping, and the sheet is read again: how it is read comes before what its columns are,
+    and those before its words.
+    """
     from patternmill.run import check_sheet
 
-    asked: set[Any] = set()
+    done: set[str] = set()
     while True:
         try:
             checked, refused = await check_sheet(run), None
-            proposals = checked.proposals
         except Refusal as error:
-            checked, refused, proposals = None, error, getattr(error, "proposals", ())
-        new = [one for one in proposals if one not in asked] if can_ask() and run.request.file else []
-        asked.update(new)
-        if confirmed := list(filter(_is_meant, new)):
-            _write(run, confirmed)
-        elif refused is not None:
-            raise refused
-        elif checked is not None:
+            checked, refused = None, error
+        proposals = getattr(refused or checked, "proposals", ()) if run.request.file else ()
+        left = [one for one in proposals if one.line not in done]
+        groups = [list(those) for _, those in groupby(left, attrgetter("section"))]
+        for those in groups[:1] if refused else groups:
+            done.update(one.line for one in those)
+            if _answered(run, those, yes=yes):
+                break
+        else:
+            if refused is not None:
+                raise refused
+            assert checked
             return checked
 
 
-def _is_meant(proposal: Any) -> bool:
-    return click.confirm(f"{proposal.line}  Is that so?", default=False, err=True)
-
-
-def _write(run: "Run", confirmed: list[Any]) -> None:
+def _answered(run: "Run", proposals: list[Any], *, yes: bool) -> bool:
+    """Write what is taken of the proposals into the mapping; return whether anything was."""
     from patternmill.tables.mapping import mapping_path, read_mapping, write_mapping
 
-    path = mapping_path(run.source.path, run.request.mapping)
-    write_mapping(path, read_mapping(run.source.path, run.request.mapping).plus(confirmed))
-    click.echo(f"Written: {path}", err=True)
+    is_any = False
+    for proposal in proposals if yes or can_ask() else ():
+        taken = (proposal if proposal.is_certain else None) if yes else _answer(proposal)
+        if taken is not None:
+            path = mapping_path(run.source.path, run.request.mapping)
+            write_mapping(path, read_mapping(run.source.path, run.request.mapping).plus([taken]))
+            click.echo(
+                f"{'Certain, and so written' if yes else 'Written'} into {path}: {taken.line}", err=True
+            )
+            is_any = True
+    return is_any
+
+
+def _answer(proposal: Any) -> Any:
+    """Return which line of a proposal is so, or None. Enter takes the first one if it is certain, and else none."""
+    lines = [proposal, *proposal.others]
+    for number, one in enumerate(lines, 1):
+        click.echo(f"{f'  {number}) ' if proposal.others else ''}{one.shown}", err=True)
+    numbers = f"1 to {len(lines)}, or n" if proposal.others else "y or n"
+    default = "y" if proposal.is_certain else "n"
+    while True:
+        said = click.prompt(f"Is that so? ({numbers})", default, err=True).strip().casefold()
+        answers = dict(zip(map(str, range(1, 9)), lines, strict=False)) | {"n": None, "no": None}
+        answers |= {"y": proposal, "yes": proposal} if proposal.is_certain or not proposal.others else {}
+        if said in answers:
+            return answers[said]
 
 
 def asked_about_items(

@@ -62,7 +62,7 @@ _BEGINNINGS = frozenset((
 
 
 class Fault(NamedTuple):
-    """A fault of a row; `written` is the word that `suggestion` may be meant by."""
+    """A fault of a row; `written` is the word that may mean one of `offered`, most probably `suggestion`."""
 
     column: str | None
     code: str
@@ -70,6 +70,7 @@ class Fault(NamedTuple):
     remedy: str
     suggestion: str | None = None
     written: str = ""
+    offered: tuple[str, ...] = ()
 
 
 class Rule(NamedTuple):

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from patternmill.offer import Category, Offer, word
+from patternmill.offer import Category, Offer, Option
 from patternmill.tables.cells import Fault, fault_of
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import OPTION, SELECTIONS
-from patternmill.text import key, nearest, shown
+from patternmill.tables.proposals import KINDS, counterparts, likeliest
+from patternmill.tables.vocabulary import things
+from patternmill.text import key, shown
 
 #: Stands for a cell that a row does not have; no text holds it.
 MISSING = "\0"
@@ -47,10 +48,12 @@ class Chooser:
         """Return what the cells at `positions` choose."""
         text = self._word(cells[0])
         category = self._category(text)
-        if isinstance(category, Fault):
-            return Chosen(text, text, "{}", (category,))
         selections: dict[str, str] = {}
         faults: list[Fault] = []
+        if isinstance(category, Fault):
+            faults, category = [category], self._called(category)
+            if category is None:
+                return Chosen(text, text, "{}", (*faults,))
         for one in self._written(cells[1:], category):
             choice = one if isinstance(one, Fault) else self._match(one, category)
             if isinstance(choice, Fault):
@@ -60,10 +63,10 @@ class Chooser:
                 faults.append(Fault(choice.column, "duplicate_option", twice, "keep one of them"))
             else:
                 selections[choice.option] = choice.value
+        if category and self._alike:
+            faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
         if category and not faults:
-            if self._alike:
-                faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
-            faults = faults or [*self._left_out(category, selections)]
+            faults += self._left_out(category, selections)
         name = (category.id, category.title) if category else (text, text)
         return Chosen(*name, json.dumps(selections, ensure_ascii=False, sort_keys=True), tuple(faults))
 
@@ -85,6 +88,12 @@ class Chooser:
                 column, "category", text, [one.title for one in self._offer.categories], "offered"
             )
         return found[0] if found else None
+
+    def _called(self, fault: Fault) -> Category | None:
+        """Return the one category that the trade calls as it is written, to find what else is wrong with the row."""
+        same = counterparts(fault.written, fault.offered, "categories")
+        found = self._offer.find(same[0]) if len(same) == 1 else ()
+        return found[0] if len(found) == 1 else None
 
     def _written(self, cells: Sequence[str], category: Category | None) -> Iterator[_Choice | Fault]:
         """Yield each choice as it is written; an empty cell chooses nothing."""
@@ -134,25 +143,41 @@ class Chooser:
         """Yield choices that may hide in columns which are carried only, named as options of the category."""
         for at, cell in zip(self._alike, cells, strict=True):
             header = self._columns.header[at].strip()
-            for option in category.find(header) if cell.strip(f" {MISSING}") else ():
-                if option.id not in chosen:
-                    name = f"{OPTION}{option.id}"
+            for option in _called(category, header) if cell.strip(f" {MISSING}") else ():
+                name = f"{OPTION}{option.id}"
+                if option.id not in chosen and not self._columns.used.keys() & {
+                    name,
+                    f"{OPTION}{key(option.id)}",
+                }:
                     message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
                     remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
-                    yield Fault(self._columns.header[at], "option_column", message, remedy, name)
+                    yield Fault(self._columns.header[at], "option_column", message, remedy, name, header)
+                    choice = self._match(_Choice(self._columns.header[at], option.id, cell), category)
+                    yield from [choice] if isinstance(choice, Fault) else ()
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
         for option in category.options or ():
             if option.required and option.default is None and option.id not in selections:
                 message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
-                yield Fault(self._columns.title("category"), "missing_option", message, remedy)
+                column, name = self._columns.title("category"), f"{OPTION}{option.id}"
+                yield Fault(column, "missing_option", message, remedy, name, "", option.texts)
 
 
 def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
-    options = (option for one in offer.categories or () for option in one.options or ())
-    named = {word(name) for option in options for name in (option.id, option.title)}
-    return [at for at in columns.unsaid if word(columns.header[at]) in named]
+    return [
+        at for at in columns.unsaid if any(_called(one, columns.header[at]) for one in offer.categories or ())
+    ]
+
+
+def _called(category: Category, header: str) -> tuple[Option, ...]:
+    """Return the options that a header names, in the category's words or the trade's."""
+    meant = things(header, "options")
+    return category.find(header) or tuple(
+        one
+        for one in category.options or ()
+        if meant & (things(one.id, "options") | things(one.title, "options"))
+    )
 
 
 def missing_cell(column: str) -> Fault:
@@ -180,11 +205,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-_nearest = lru_cache(nearest)
-
-
 def _unknown(column: str, noun: str, text: str, offered: Sequence[str], who: str) -> Fault:
-    near = _nearest(text, tuple(offered))
+    near = likeliest(text, tuple(offered), KINDS[f"unknown_{noun}"])
     message = f"unknown {noun} {shown(text)}; {who}: {', '.join(offered[:_SHOWN]) or 'none'}"
     remedy = f"did you mean {shown(near)}?" if near else f"write an offered {noun}"
-    return Fault(column, f"unknown_{noun}", message, remedy, near, text)
+    return Fault(column, f"unknown_{noun}", message, remedy, near, text, tuple(offered))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import Proposal, SheetMapping
+from patternmill.tables.mapping import Doubt, Proposal, SheetMapping, Unsaid, either
 from patternmill.text import counted, shown
 
 #: Beginnings of the files that are read here, or named for what they are.
@@ -41,15 +41,13 @@ class Worksheet:
     has_filter: bool
 
 
-class SeveralWorksheets(InputRefused):
-    """Several worksheets could be meant; `proposals` are their names."""
-
-    def __init__(self, name: str, sheets: Sequence[Worksheet]) -> None:
-        self.proposals = [Proposal("reading", "worksheet", one.name) for one in sheets]
-        names = ", ".join(shown(one.name) for one in sheets)
-        message = f"{name} has {counted(len(sheets), 'worksheet')} that could be meant: {names}."
-        remedy = "Name one in its mapping: `worksheet` under [reading]."
-        super().__init__("several_worksheets", message, remedy)
+def _several(name: str, sheets: Sequence[Worksheet]) -> Unsaid:
+    """Return the refusal of a workbook of which several worksheets could be meant."""
+    lines = [Proposal("reading", "worksheet", one.name) for one in sheets]
+    names = ", ".join(shown(one.name) for one in sheets)
+    message = f"{name} has {counted(len(sheets), 'worksheet')} that could be meant: {names}."
+    remedy = "Name one in its mapping: `worksheet` under [reading]."
+    return Unsaid(name, [Doubt("several_worksheets", message, remedy, [either(lines)])])
 
 
 def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
@@ -60,12 +58,12 @@ def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
     if asked:
         sheets = [one for one in sheets if one.name == asked] or sheets
         if sheets[0].name != asked:
-            raise SeveralWorksheets(name, sheets)
+            raise _several(name, sheets)
         return sheets[0]
     best = {one.name: max(mapping.score(cells) for cells in one.rows[:20]) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
-        raise SeveralWorksheets(name, fit)
+        raise _several(name, fit)
     return fit[0]
 
 
