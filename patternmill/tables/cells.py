@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from patternmill.tables.vocabulary import Likely
 from patternmill.text import UNSAFE, normal, shown
 
 PROMPT_LIMIT = 4000
@@ -62,7 +63,7 @@ _BEGINNINGS = frozenset((
 
 
 class Fault(NamedTuple):
-    """A fault of a row; `written` is the word that may mean one of `offered`, most probably `suggestion`."""
+    """A fault of a row; `written` is the word that is `likely` to mean what is offered."""
 
     column: str | None
     code: str
@@ -70,7 +71,7 @@ class Fault(NamedTuple):
     remedy: str
     suggestion: str | None = None
     written: str = ""
-    offered: tuple[str, ...] = ()
+    likely: Likely = Likely()
 
 
 class Rule(NamedTuple):

@@ -13,10 +13,10 @@ from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
 from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
-from patternmill.tables.mapping import NEEDED, Proposal, Unsaid, lines_to_paste
+from patternmill.tables.mapping import NEEDED, Proposal, together
 from patternmill.tables.proposals import row_proposals
 from patternmill.tables.sheet import SURPLUS, Sheet
-from patternmill.tables.vocabulary import alike
+from patternmill.tables.vocabulary import synonyms
 from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, key, shown, sku_key
 
@@ -76,11 +76,11 @@ def check_rows(
     fit = rows[~rows.index.isin([*bad, *unsellable])] if bad or unsellable else rows
     unsold = rows[rows.index.isin(unsellable.keys() - bad.keys())]
     problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
-    notes, titles = tuple(_notes(sheet, prompts, offer)), {at: columns.header[at] for at in columns.unsaid}
-    proposals = sheet.proposals + tuple(row_proposals(found, sheet.rows, titles, set(words.values())))
+    notes, known = tuple(_notes(sheet, prompts, offer)), set(words.values())
+    proposals = sheet.proposals + tuple(row_proposals(found, columns.used, known))
     checked = Checked(sheet, columns, fit, problems, unsold, notes, proposals)
     if columns.doubts:
-        raise Unsaid(sheet.name, columns.doubts, proposals, _found_lines(checked))
+        raise together(columns.doubts, report_lines(checked), proposals)
     return checked
 
 
@@ -88,7 +88,7 @@ def category_words(sheet: Sheet, columns: Columns, words: Mapping[str, str]) -> 
     """Return the words that name the categories of the rows, and everything that the trade calls the same."""
     cells = map(str.strip, sheet.rows[columns.used["category"]].dropna().unique())
     named = {words.get(key(cell), cell) for cell in cells}
-    return named.union(*(alike(one, "categories") for one in named))
+    return named.union(*(synonyms(one, "categories") for one in named))
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -193,13 +193,8 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     yield from offer.notes
 
 
-def report_lines(checked: Checked) -> Iterator[str]:
-    """Yield the report of a check: notes, each problem, the count of rows, and lines that would mend it."""
-    yield from _found_lines(checked)
-    yield from lines_to_paste(checked.sheet.name, checked.proposals)
-
-
-def _found_lines(checked: Checked, most: int = 40) -> Iterator[str]:
+def report_lines(checked: Checked, most: int = 40) -> Iterator[str]:
+    """Yield the report of a check: notes, each problem, and the count of rows."""
     for note in checked.notes:
         yield f"Note: {note}"
     for row, sku, column, code, message, remedy, _ in checked.problems.head(most).to_numpy().tolist():

@@ -9,8 +9,7 @@ from patternmill.offer import Category, Offer, Option
 from patternmill.tables.cells import Fault, fault_of
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import OPTION, SELECTIONS
-from patternmill.tables.proposals import KINDS, counterparts, likeliest
-from patternmill.tables.vocabulary import things
+from patternmill.tables.vocabulary import Kind, Likely, likely, things
 from patternmill.text import key, shown
 
 #: Stands for a cell that a row does not have; no text holds it.
@@ -51,8 +50,8 @@ class Chooser:
         selections: dict[str, str] = {}
         faults: list[Fault] = []
         if isinstance(category, Fault):
-            faults, category = [category], self._called(category)
-            if category is None:
+            faults = [category]
+            if (category := self._called(category.likely)) is None:
                 return Chosen(text, text, "{}", (*faults,))
         for one in self._written(cells[1:], category):
             choice = one if isinstance(one, Fault) else self._match(one, category)
@@ -89,10 +88,9 @@ class Chooser:
             )
         return found[0] if found else None
 
-    def _called(self, fault: Fault) -> Category | None:
-        """Return the one category that the trade calls as it is written, to find what else is wrong with the row."""
-        same = counterparts(fault.written, fault.offered, "categories")
-        found = self._offer.find(same[0]) if len(same) == 1 else ()
+    def _called(self, meant: Likely) -> Category | None:
+        """Return the category that is certainly meant by an unknown word, to find what else is wrong with the row."""
+        found = self._offer.find(meant.names[0]) if meant.is_certain else ()
         return found[0] if len(found) == 1 else None
 
     def _written(self, cells: Sequence[str], category: Category | None) -> Iterator[_Choice | Fault]:
@@ -144,15 +142,13 @@ class Chooser:
         for at, cell in zip(self._alike, cells, strict=True):
             header = self._columns.header[at].strip()
             for option in _called(category, header) if cell.strip(f" {MISSING}") else ():
-                name = f"{OPTION}{option.id}"
-                if option.id not in chosen and not self._columns.used.keys() & {
-                    name,
-                    f"{OPTION}{key(option.id)}",
-                }:
+                if option.id not in chosen:
+                    name = f"{OPTION}{option.id}"
                     message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
                     remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
-                    yield Fault(self._columns.header[at], "option_column", message, remedy, name, header)
                     choice = self._match(_Choice(self._columns.header[at], option.id, cell), category)
+                    meant = Likely((name,), not isinstance(choice, Fault) or choice.likely.is_certain)
+                    yield Fault(self._columns.header[at], "option_column", message, remedy, name, "", meant)
                     yield from [choice] if isinstance(choice, Fault) else ()
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
@@ -160,24 +156,19 @@ class Chooser:
             if option.required and option.default is None and option.id not in selections:
                 message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
-                column, name = self._columns.title("category"), f"{OPTION}{option.id}"
-                yield Fault(column, "missing_option", message, remedy, name, "", option.texts)
+                yield Fault(self._columns.title("category"), "missing_option", message, remedy)
 
 
 def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
-    return [
-        at for at in columns.unsaid if any(_called(one, columns.header[at]) for one in offer.categories or ())
-    ]
+    every = offer.categories or ()
+    return [at for at in columns.unsaid if any(_called(one, columns.header[at]) for one in every)]
 
 
 def _called(category: Category, header: str) -> tuple[Option, ...]:
     """Return the options that a header names, in the category's words or the trade's."""
     meant = things(header, "options")
-    return category.find(header) or tuple(
-        one
-        for one in category.options or ()
-        if meant & (things(one.id, "options") | things(one.title, "options"))
-    )
+    every = category.options or ()
+    return category.find(header) or tuple(one for one in every if meant & things(one.title, "options"))
 
 
 def missing_cell(column: str) -> Fault:
@@ -205,8 +196,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+_KINDS: Mapping[str, Kind] = {"category": "categories", "option": "options", "value": "values"}
+
+
 def _unknown(column: str, noun: str, text: str, offered: Sequence[str], who: str) -> Fault:
-    near = likeliest(text, tuple(offered), KINDS[f"unknown_{noun}"])
+    meant = likely(text, tuple(offered), _KINDS[noun])
+    near = meant.names[0] if meant.names else None
     message = f"unknown {noun} {shown(text)}; {who}: {', '.join(offered[:_SHOWN]) or 'none'}"
     remedy = f"did you mean {shown(near)}?" if near else f"write an offered {noun}"
-    return Fault(column, f"unknown_{noun}", message, remedy, near, text, tuple(offered))
+    return Fault(column, f"unknown_{noun}", message, remedy, near, text, meant)

@@ -12,9 +12,9 @@ from patternmill.tables.mapping import (
     OPTION,
     OURS,
     SELECTIONS,
-    Doubt,
     SheetMapping,
     Unsaid,
+    together,
 )
 from patternmill.tables.proposals import column_proposals
 from patternmill.tables.sheet import Sheet
@@ -36,7 +36,7 @@ class Columns:
     #: Carried ones that nobody said are remarks: an option must not hide there.
     unsaid: tuple[int, ...] = ()
     #: Why the sheet is refused as a whole, once it is checked as it may be meant.
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Unsaid, ...] = ()
     #: In a file that is the results of a run: our columns `run` and `take`, and that of the cells beyond its header.
     run: int | None = None
     take: int | None = None
@@ -65,12 +65,12 @@ def read_columns(sheet: Sheet, mapping: SheetMapping, contract: Contract = NO_CO
     """
     columns, doubts = _read(sheet.header, sheet.name, mapping, contract), sheet.doubts
     if missing := [name for name in NEEDED if name not in columns.used]:
-        proposals = column_proposals(sheet.header, columns.unsaid, missing, sheet.sample)
+        proposals = column_proposals(sheet, columns.unsaid, missing)
         message = f"{sheet.name} has no column {' or '.join(map(shown, missing))}."
         remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
-        doubts = (*doubts, Doubt("missing_column", message, remedy, proposals))
+        doubts = (*doubts, Unsaid("missing_column", message, remedy, proposals))
         if len(proposals) < len(missing):
-            raise Unsaid(sheet.name, doubts)
+            raise together(doubts)
         columns = _read(sheet.header, sheet.name, mapping.plus(proposals), contract)
     return replace(columns, doubts=doubts)
 
@@ -97,7 +97,7 @@ def _read(header: Sequence[str], name: str, mapping: SheetMapping, contract: Con
             used[meaning] = at
         elif meaning not in ("", NOTE):
             unsaid.append(at)
-    _refuse_contradictions(header, name, mapping, used)
+    _refuse_gone(header, name, mapping, used)
     ours_at = map(results.get, ("run", "take", BEYOND, "error"))
     return Columns(tuple(header), used, tuple(carried), tuple(unsaid), (), *ours_at)
 
@@ -124,9 +124,7 @@ def _results(meanings: Sequence[str]) -> dict[str, int]:
     return {name: at for at, name in enumerate(meanings) if name in OURS}
 
 
-def _refuse_contradictions(
-    header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]
-) -> None:
+def _refuse_gone(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
     """Refuse a sheet without a column that was confirmed, or with two that mean the same."""
     keys = set(map(key, header))
     for written, meant in mapping.columns.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -57,36 +57,19 @@ def either(lines: Sequence[Proposal], *, is_certain: bool = False) -> Proposal:
     return replace(lines[0], is_certain=is_certain, others=tuple(lines[1:]))
 
 
-class Doubt(NamedTuple):
-    """Why a sheet is refused as a whole, though `proposals` would mend it: it is checked as if they were confirmed."""
-
-    code: str
-    message: str
-    remedy: str
-    proposals: Sequence[Proposal]
-
-
 class Unsaid(InputRefused):
-    """A sheet is refused until somebody has said what it means; `said` is what its check found meanwhile."""
+    """A sheet may be meant in several ways: it is checked as the first of `proposals` say, and then refused."""
 
-    def __init__(
-        self, name: str, doubts: Sequence[Doubt], more: Sequence[Proposal] = (), said: Iterable[str] = ()
-    ) -> None:
-        self.proposals = (*chain.from_iterable(doubt.proposals for doubt in doubts), *more)
-        message = "\n".join([" ".join(doubt.message for doubt in doubts), *said])
-        remedy = "\n".join(["\n" * bool(said) + doubts[0].remedy, *lines_to_paste(name, self.proposals)])
-        super().__init__(doubts[0].code, message, remedy)
+    def __init__(self, code: str, message: str, remedy: str, proposals: Iterable[Proposal] = ()) -> None:
+        super().__init__(code, message, remedy)
+        self.proposals = tuple(proposals)
 
 
-def lines_to_paste(name: str, proposals: Sequence[Proposal]) -> Iterator[str]:
-    """Yield the lines of a mapping that would say what is meant; of several that may be, the others as remarks."""
-    if proposals:
-        yield f"To confirm what is meant, write into {Path(name).stem}.mapping.toml, beside the sheet:"
-    for section in dict.fromkeys(one.section for one in proposals):
-        yield f"  [{section}]"
-        for one in (one for one in proposals if one.section == section):
-            yield f"  {one.shown}"
-            yield from (f"  # {other.shown}" for other in one.others)
+def together(doubts: Sequence[Unsaid], found: Iterable[str] = (), more: Iterable[Proposal] = ()) -> Unsaid:
+    """Return the refusal of a sheet with all doubts about it, and what was found meanwhile."""
+    message = "\n".join([*found, " ".join(one.message for one in doubts)])
+    proposals = chain(*(one.proposals for one in doubts), more)
+    return Unsaid(doubts[0].code, message, " ".join(one.remedy for one in doubts), proposals)
 
 
 def _is_meaning(text: str) -> str:

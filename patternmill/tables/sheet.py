@@ -24,7 +24,7 @@ from patternmill.tables.delimited import (
     swallowed,
 )
 from patternmill.tables.encodings import decode
-from patternmill.tables.mapping import NEEDED, Doubt, Proposal, SheetMapping, Unsaid
+from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid, together
 from patternmill.tables.workbook import (
     WORKBOOKS,
     Kind,
@@ -71,7 +71,7 @@ class Sheet:
     #: What a person may confirm about a workbook.
     proposals: tuple[Proposal, ...] = ()
     #: Why the sheet is refused as a whole, once it is checked as it may be meant.
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Unsaid, ...] = ()
 
     def sample(self, at: int) -> str:
         """Return the first cells of a column."""
@@ -93,7 +93,7 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     try:
         table = _parse(content, name, delimiter, mapping)
     except InputRefused as refusal:
-        raise (Unsaid(name, doubts, said=[str(refusal)]) if doubts else refusal) from None
+        raise (together([*doubts, Unsaid(refusal.code, refusal.message, refusal.remedy)])) from None
     if {"run", "status"} <= set(table.header):
         table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:], doubts=doubts)

@@ -6,80 +6,75 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from patternmill.offer import word
-from patternmill.text import key
+from patternmill.text import key, nearest
 
-Kind = Literal["options", "categories", "values", "units"]
+Kind = Literal["columns", "perhaps", "options", "categories", "values", "units"]
 _FILE = Path(__file__).with_name("vocabulary.toml")
 
 
-@lru_cache(4096)
-def columns_called(header: str) -> frozenset[str]:
-    """Return the columns of a catalog that the trade calls so; with `note` where it calls other things so too."""
-    found, name = set[str](), _letters(header)
-    for column in ("sku", "prompt", "category"):
-        for section, more in (("columns", ()), ("perhaps", ("note",))):
-            found |= {column, *more} if name in column_names(section, column) else set()
-    return frozenset(found)
-
-
-@cache
-def column_names(section: Literal["columns", "perhaps"], column: str) -> frozenset[str]:
-    """Return what the trade calls a column, in letters and digits alone."""
-    return frozenset(map(_letters, _vocabulary()[section][column].split(",")))
+#: How many that may be meant are named.
+FEW = 3
 
 
 @lru_cache(65536)
 def things(text: str, kind: Kind) -> frozenset[str]:
-    """Return the things that the trade calls so, by their names in English; for what it does not know, the word itself.
+    """Return the things that the trade calls so, by our names; for what it does not know, the word itself.
 
     A unit behind a number is written in one way: `11 Unzen` is `11oz`.
     """
-    measured = _units().sub(lambda found: _words("units")[found[1]][0], word(text))
-    return frozenset(_words(kind).get(_plain(text), (measured,)))
+    measured = _units().sub(lambda found: min(_words("units")[found[1]]), word(text))
+    return _words(kind).get(_plain(text, kind), frozenset([measured]))
+
+
+class Likely(NamedTuple):
+    """The few offered names that a text may mean, the likeliest first; and whether nothing else can be meant."""
+
+    names: tuple[str, ...] = ()
+    is_certain: bool = False
 
 
 @lru_cache(4096)
-def alike(text: str, kind: Kind) -> frozenset[str]:
-    """Return everything that the trade calls the things that it calls so."""
+def likely(text: str, offered: tuple[str, ...], kind: Kind) -> Likely:
+    """Return what of the offered is meant, by the vocabulary; what it does not know by nearness, never certain."""
     meant = things(text, kind)
-    return frozenset(name for name, called in _words(kind).items() if meant.intersection(called))
+    same = tuple(name for name in offered if meant & things(name, kind))
+    near = None if same else nearest(text, offered)
+    return Likely((near,) if near else same[:FEW], len(same) == len(meant) == 1)
 
 
-def translated(text: str, kind: Kind) -> str:
-    """Return a text with the words that the trade knows in English: `Tasse (11oz)` as `mug (11oz)`."""
-    return re.sub(r"[^\W\d_]+", lambda found: _words(kind).get(_plain(found[0]), found)[0], text)
+def synonyms(text: str, kind: Kind) -> set[str]:
+    """Return everything that the trade calls the things that it calls so."""
+    return {name for name, called in _words(kind).items() if called & things(text, kind)}
 
 
-def _plain(text: str) -> str:
-    """Return the key of a text without accents."""
-    return re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFD", key(text)))
+def columns_called(header: str) -> frozenset[str]:
+    """Return the columns of a catalog that a header may be the name of."""
+    return things(header, "columns") | things(header, "perhaps")
 
 
-def _letters(header: str) -> str:
-    return re.sub(r"[\W_]+", "", _plain(header))
+def _plain(text: str, kind: Kind) -> str:
+    """Return the key of a text without accents; of a header its letters and digits alone."""
+    if kind == "units":
+        return key(text)
+    plain = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFD", key(text)))
+    return re.sub(r"[\W_]+", "", plain) if kind in ("columns", "perhaps") else plain
 
 
 @cache
-def _vocabulary() -> Any:
-    return tomllib.loads(_FILE.read_text("utf-8"))
-
-
-@cache
-def _words(kind: Kind) -> Mapping[str, tuple[str, ...]]:
+def _words(kind: Kind) -> Mapping[str, frozenset[str]]:
     """Return the things that each word names."""
-    words: dict[str, tuple[str, ...]] = {}
-    for names in _vocabulary()["words"][kind].split(";"):
-        first, *others = names.split(",")
-        for name in map(_plain, (first, *others)):
-            words[name] = (*words.get(name, ()), _plain(first))
+    words: dict[str, frozenset[str]] = {}
+    for names in tomllib.loads(_FILE.read_text("utf-8"))[kind].split(";"):
+        of_one = [_plain(name, kind) for name in names.split(",")]
+        words |= {name: words.get(name, frozenset()) | {of_one[0]} for name in of_one}
     return words
 
 
 @cache
 def _units() -> re.Pattern[str]:
     """Return what finds a unit behind a number, with the spaces between them."""
-    either = "|".join(map(re.escape, sorted(_words("units"), key=len, reverse=True)))
-    return re.compile(rf"(?<=\d)\s*({either})(?![^\W_])")
+    units = "|".join(map(re.escape, sorted(_words("units"), key=len, reverse=True)))
+    return re.compile(rf"(?<=\d)\s*({units})(?![^\W_])")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import Doubt, Proposal, SheetMapping, Unsaid, either
+from patternmill.tables.mapping import Proposal, SheetMapping, Unsaid, either
 from patternmill.text import counted, shown
 
 #: Beginnings of the files that are read here, or named for what they are.
@@ -47,7 +47,7 @@ def _several(name: str, sheets: Sequence[Worksheet]) -> Unsaid:
     names = ", ".join(shown(one.name) for one in sheets)
     message = f"{name} has {counted(len(sheets), 'worksheet')} that could be meant: {names}."
     remedy = "Name one in its mapping: `worksheet` under [reading]."
-    return Unsaid(name, [Doubt("several_worksheets", message, remedy, [either(lines)])])
+    return Unsaid("several_worksheets", message, remedy, [either(lines)])
 
 
 def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
