@@ -1,9 +1,8 @@
 """Questions on a terminal, in one form: what a column or word means, and whether the plan is meant."""
 
 import sys
-from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from patternmill.plan import Plan
     from patternmill.run import Run
     from patternmill.tables.checks import Checked
+    from patternmill.tables.mapping import Proposal
 
 
 def can_ask() -> bool:
@@ -23,9 +23,8 @@ def can_ask() -> bool:
 async def checked_with_questions(run: "Run", *, yes: bool = False) -> "Checked":
     """Return the checked sheet, after questions about what it may mean. Raises InputRefused.
 
-    On a terminal each proposal is a question; `yes` asks none, and takes those that are certain. What is answered is
-    written into the sheet's mapping, and the sheet is read again: how it is read comes before what its columns are,
-    and those before its words.
+    `yes` asks none, and takes what is certain. What is taken is written into the sheet's mapping, and the sheet is read
+    again: how it is read comes before what its columns are, and those before its words.
     """
     from patternmill.run import check_sheet
 
@@ -37,48 +36,69 @@ async def checked_with_questions(run: "Run", *, yes: bool = False) -> "Checked":
             checked, refused = None, error
         proposals = getattr(refused or checked, "proposals", ()) if run.request.file else ()
         left = [one for one in proposals if one.line not in done]
-        groups = [list(those) for _, those in groupby(left, attrgetter("section"))]
-        for those in groups[:1] if refused else groups:
+        while left:
+            those = [one for one in left if one.section == left[0].section]
             done.update(one.line for one in those)
-            if _answered(run, those, yes=yes):
+            if taken := _taken(those, yes=yes):
+                _write(run, taken)
                 break
+            left = [] if refused else [one for one in left if one not in those]
         else:
+            if yes or not can_ask():
+                click.echo("".join(f"{line}\n" for line in _to_paste(run, proposals)), nl=False, err=True)
             if refused is not None:
                 raise refused
             assert checked
             return checked
 
 
-def _answered(run: "Run", proposals: list[Any], *, yes: bool) -> bool:
-    """Write what is taken of the proposals into the mapping; return whether anything was."""
-    from patternmill.tables.mapping import mapping_path, read_mapping, write_mapping
-
-    is_any = False
+def _taken(proposals: list["Proposal"], *, yes: bool) -> list["Proposal"]:
+    """Return the lines that are so: those that are certain, or that a person confirms. No two columns are one."""
+    taken: list[Proposal] = []
     for proposal in proposals if yes or can_ask() else ():
-        taken = (proposal if proposal.is_certain else None) if yes else _answer(proposal)
-        if taken is not None:
-            path = mapping_path(run.source.path, run.request.mapping)
-            write_mapping(path, read_mapping(run.source.path, run.request.mapping).plus([taken]))
-            click.echo(
-                f"{'Certain, and so written' if yes else 'Written'} into {path}: {taken.line}", err=True
-            )
-            is_any = True
-    return is_any
+        if proposal.section == "columns" and any(proposal.meant == one.meant for one in taken):
+            continue
+        answer = (proposal if proposal.is_certain else None) if yes else _answer(proposal)
+        taken += [answer] if answer else []
+    return taken
 
 
-def _answer(proposal: Any) -> Any:
+def _answer(proposal: "Proposal") -> "Proposal | None":
     """Return which line of a proposal is so, or None. Enter takes the first one if it is certain, and else none."""
     lines = [proposal, *proposal.others]
     for number, one in enumerate(lines, 1):
         click.echo(f"{f'  {number}) ' if proposal.others else ''}{one.shown}", err=True)
-    numbers = f"1 to {len(lines)}, or n" if proposal.others else "y or n"
     default = "y" if proposal.is_certain else "n"
-    while True:
-        said = click.prompt(f"Is that so? ({numbers})", default, err=True).strip().casefold()
-        answers = dict(zip(map(str, range(1, 9)), lines, strict=False)) | {"n": None, "no": None}
-        answers |= {"y": proposal, "yes": proposal} if proposal.is_certain or not proposal.others else {}
-        if said in answers:
-            return answers[said]
+    answers = {"n": None, "no": None} | dict(zip(map(str, range(1, 9)), lines, strict=False))
+    if proposal.is_certain or not proposal.others:
+        answers |= {"y": proposal, "yes": proposal}
+    numbers = f"1 to {len(lines)}, or n" if proposal.others else "y or n"
+    while (
+        said := click.prompt(f"Is that so? ({numbers})", default, err=True).strip().casefold()
+    ) not in answers:
+        pass
+    return answers[said]
+
+
+def _write(run: "Run", taken: list["Proposal"]) -> None:
+    from patternmill.tables.mapping import mapping_path, read_mapping, write_mapping
+
+    path = mapping_path(run.source.path, run.request.mapping)
+    write_mapping(path, read_mapping(run.source.path, run.request.mapping).plus(taken))
+    click.echo("".join(f"Written into {path}: {one.line}\n" for one in taken), nl=False, err=True)
+
+
+def _to_paste(run: "Run", proposals: Iterable["Proposal"]) -> Iterator[str]:
+    """Yield the lines of a mapping that would say what is meant; of several that may be, the others as remarks."""
+    from patternmill.tables.mapping import mapping_path
+
+    if proposals:
+        yield f"To confirm what is meant, write into {mapping_path(run.source.path, run.request.mapping)}:"
+    for section in dict.fromkeys(one.section for one in proposals):
+        yield f"[{section}]"
+        for one in (one for one in proposals if one.section == section):
+            yield one.shown
+            yield from (f"# {other.shown}" for other in one.others)
 
 
 def asked_about_items(

@@ -13,7 +13,7 @@ from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
 from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
-from patternmill.tables.mapping import NEEDED, Proposal, together
+from patternmill.tables.mapping import NEEDED, Proposal, doubted
 from patternmill.tables.proposals import row_proposals
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.tables.vocabulary import synonyms
@@ -80,7 +80,7 @@ def check_rows(
     proposals = sheet.proposals + tuple(row_proposals(found, columns.used, known))
     checked = Checked(sheet, columns, fit, problems, unsold, notes, proposals)
     if columns.doubts:
-        raise together(columns.doubts, report_lines(checked), proposals)
+        raise doubted(columns.doubts, report_lines(checked), proposals)
     return checked
 
 

@@ -166,9 +166,9 @@ def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
 
 def _called(category: Category, header: str) -> tuple[Option, ...]:
     """Return the options that a header names, in the category's words or the trade's."""
-    meant = things(header, "options")
-    every = category.options or ()
-    return category.find(header) or tuple(one for one in every if meant & things(one.title, "options"))
+    meant, every = things(header, "options"), category.options or ()
+    by_trade = (one for one in every if meant & (things(one.title, "options") | things(one.id, "options")))
+    return category.find(header) or tuple(by_trade)
 
 
 def missing_cell(column: str) -> Fault:

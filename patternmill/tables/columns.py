@@ -14,7 +14,7 @@ from patternmill.tables.mapping import (
     SELECTIONS,
     SheetMapping,
     Unsaid,
-    together,
+    doubted,
 )
 from patternmill.tables.proposals import column_proposals
 from patternmill.tables.sheet import Sheet
@@ -70,7 +70,7 @@ def read_columns(sheet: Sheet, mapping: SheetMapping, contract: Contract = NO_CO
         remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
         doubts = (*doubts, Unsaid("missing_column", message, remedy, proposals))
         if len(proposals) < len(missing):
-            raise together(doubts)
+            raise doubted(doubts)
         columns = _read(sheet.header, sheet.name, mapping.plus(proposals), contract)
     return replace(columns, doubts=doubts)
 

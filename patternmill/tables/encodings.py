@@ -74,19 +74,22 @@ def _cleaned(text: str, name: str) -> str:
 
 def _proposed(raw: bytes) -> Iterator[Proposal]:
     """Yield the encodings that read a text as words, the likeliest first, with the line that differs most in them."""
-    lines = [line for line in raw.splitlines() if not line.isascii()][:_MOST_LINES]
-    readings: dict[tuple[str, ...], str] = {}
+    lines = [line for line in raw.splitlines() if not line.isascii()]
+    lines = lines[:: len(lines) // _MOST_LINES + 1]
+    codecs, texts, scores = dict[int, str](), dict[str, list[str]](), dict[str, tuple[float, float]]()
     for codec in (*_LETTERS, *_PAIRS):
         with suppress(UnicodeError):
-            raw.decode(codec)
-            readings.setdefault(tuple(line.decode(codec) for line in lines), codec)
-    scores = {texts: _score(codec, texts) for texts, codec in readings.items()}
-    best = sorted((one for one in readings if scores[one][0] <= _MOST_ODD), key=scores.__getitem__)
-    best = best[:_MOST_CANDIDATES]
-    at = max(range(len(lines)), key=lambda at: len({texts[at] for texts in best}))
-    for texts in best:
-        start = next(start for start, sign in enumerate(texts[at]) if not sign.isascii())
-        yield Proposal("reading", "encoding", readings[texts], texts[at][max(0, start - 20) :][:60])
+            codecs.setdefault(hash(raw.decode(codec)), codec)
+    for codec in codecs.values():
+        texts[codec] = [line.decode(codec) for line in lines]
+        scores[codec] = _score(codec, texts[codec])
+    fit = (codec for codec in scores if scores[codec][0] <= _MOST_ODD)
+    best = sorted(fit, key=scores.__getitem__)[:_MOST_CANDIDATES]
+    at = max(range(len(lines)), key=lambda at: len({texts[codec][at] for codec in best}))
+    for codec in best:
+        text = texts[codec][at]
+        start = next(start for start, sign in enumerate(text) if not sign.isascii())
+        yield Proposal("reading", "encoding", codec, text[max(0, start - 20) :][:60])
 
 
 def _score(codec: str, texts: Sequence[str]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -65,11 +65,11 @@ class Unsaid(InputRefused):
         self.proposals = tuple(proposals)
 
 
-def together(doubts: Sequence[Unsaid], found: Iterable[str] = (), more: Iterable[Proposal] = ()) -> Unsaid:
+def doubted(doubts: Sequence[Unsaid], found: Iterable[str] = (), more: Iterable[Proposal] = ()) -> Unsaid:
     """Return the refusal of a sheet with all doubts about it, and what was found meanwhile."""
-    message = "\n".join([*found, " ".join(one.message for one in doubts)])
-    proposals = chain(*(one.proposals for one in doubts), more)
-    return Unsaid(doubts[0].code, message, " ".join(one.remedy for one in doubts), proposals)
+    message = " ".join(one.message for one in doubts)
+    remedy = "\n".join([" ".join(one.remedy for one in doubts), *found])
+    return Unsaid(doubts[0].code, message, remedy, chain(*(one.proposals for one in doubts), more))
 
 
 def _is_meaning(text: str) -> str:

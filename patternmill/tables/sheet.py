@@ -24,7 +24,7 @@ from patternmill.tables.delimited import (
     swallowed,
 )
 from patternmill.tables.encodings import decode
-from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid, together
+from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid, doubted
 from patternmill.tables.workbook import (
     WORKBOOKS,
     Kind,
@@ -93,7 +93,7 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     try:
         table = _parse(content, name, delimiter, mapping)
     except InputRefused as refusal:
-        raise (together([*doubts, Unsaid(refusal.code, refusal.message, refusal.remedy)])) from None
+        raise (doubted(doubts, [str(refusal)]) if doubts else refusal) from None
     if {"run", "status"} <= set(table.header):
         table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:], doubts=doubts)
