@@ -18,7 +18,7 @@ BUDGETS = {
     "tasks": 800,
     "cli": 2_300,
     "states items changes plan offer text money errors settings files contract": 1_600,
-    "request records run planning pipeline agreement ending mark settlement remake takes": 1_260,
+    "request records run planning pipeline agreement ending mark settlement remake": 1_260,
     "engine halt trust fanout": 700,
     "patternmill/ledger": 1_780,
     "patternmill/service": 1_245,

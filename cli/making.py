@@ -207,8 +207,7 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
 
                 click.echo("\n".join([*report_lines(checked), *plan_lines(run, plan)]))
             if confirm:
-                for folder in run.shelves:
-                    write_marks(folder, run.database, run.settings.service)
+                write_marks(run.shelves, run.database, run.settings.service)
             if request.plan_only:
                 summary = Summary(outcome=Outcome.COMPLETED, **about)
                 return End(Outcome.COMPLETED, "Nothing was bought: this was the plan only.", summary)

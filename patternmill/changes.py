@@ -70,7 +70,7 @@ class Changes:
 
 
 def compare(
-    known: Iterable[Known],
+    known: Collection[Known],
     wanted: Mapping[str, Row],
     refused: Collection[str],
     unsold: Collection[str],
@@ -83,9 +83,9 @@ def compare(
     `refused`: the keys of refused rows. `unsold`: the likenesses of rows that are refused for their sku alone: a gone
     sku of that likeness may be theirs. `retired_elsewhere`: skus of retired products by likeness, which no row names.
     """
-    all_known = {row.key: row for row in known}
-    if not (all_known or retired_elsewhere):
+    if not (known or retired_elsewhere):
         return Changes(added=frozenset(wanted))
+    all_known = {row.key: row for row in known}
     living = {name: row for name, row in all_known.items() if row.retired is None}
     changed = [
         name for name, row in living.items()

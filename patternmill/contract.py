@@ -116,6 +116,8 @@ class Contract(_Part):
 
     def pattern(self, environment: str, prompt: str, extras: Mapping[str, str], take: int) -> Item:
         """Return a take of a row's pattern, without refinements. Raises Refusal for what has no promise."""
+        if not extras:
+            return pattern_item(environment, prompt, take=take)
         for column in extras:
             if "take" not in column and not self.promises(column):
                 message = f"A row on record has {column}, which the service's file does not promise."

@@ -1,7 +1,6 @@
 """The end of a run: its results, and what a person and a program are told."""
 
 import importlib.metadata
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -11,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from patternmill.errors import Refusal
 from patternmill.files import point_at
-from patternmill.ledger import catalogs, reports
+from patternmill.ledger import catalogs
+from patternmill.ledger.attempts import made_by, spent_by
 from patternmill.ledger.database import Database
+from patternmill.ledger.reports import last_run
+from patternmill.mark import write_marks
 from patternmill.money import money
 from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
-from patternmill.run import Run, mark
+from patternmill.run import Run
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Outcome, Status
 from patternmill.text import counted
 
@@ -31,7 +33,8 @@ _MOST_FAILURES = 200
 async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     """Write the catalog's files and the results, give the lease back, and return how the run ended."""
     assert run.lease and run.engine
-    results = _results(run, checked)
+    rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog)
+    results = _results(run, checked, rows)
     statuses, counts = list(map(attrgetter("status"), results.values())), dict[str, int]()
     for status in Status:
         if number := statuses.count(status):
@@ -40,13 +43,13 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     outcome = Outcome.COMPLETED if is_well else Outcome.COMPLETED_WITH_FAILURES
     if reason := run.halt.first_reason:
         outcome = getattr(reason, "outcome", Outcome.FAILED)
-    spent = reports.spent_by(run.database, run.lease.driver)
+    spent = spent_by(run.database, run.lease.driver)
     summary = Summary(
         run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
         counts=counts, folder=str(run.out),
-        spent=money(spent.spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
+        spent=money(spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
     )  # fmt: skip
-    problem = _write(run, checked, results, summary)
+    problem = _write(run, checked, rows, results, summary)
     if problem:
         outcome = Outcome.FAILED
         summary = summary.model_copy(update={"outcome": outcome})
@@ -56,18 +59,15 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     return End(outcome, message, summary, tuple(islice(_failures(checked, results), _MOST_FAILURES)))
 
 
-def _results(run: Run, checked: "Checked") -> "dict[int, Result]":
+def _results(run: Run, checked: "Checked", rows: Sequence[CatalogRow]) -> "dict[int, Result]":
     """Return what became of each row by its number, from the ledger alone."""
     from patternmill.tables.results import Result
 
-    found = catalogs.row_states(run.database, run.settings.service, run.catalog)
+    found = dict(zip(map(attrgetter("key"), rows), rows, strict=True))
     results = {}
     for number, key in zip(checked.sheet.rows.index, run.keys, strict=True):
         row = found[key]
-        status, code, message = row.status, row.code, row.message
-        if row.refusal:
-            refusal = json.loads(row.refusal)
-            code, message = refusal["code"], f"{refusal['message']}; {refusal['remedy']}"
+        status, (code, message) = row.status, row.reason
         if status == Status.NOT_STARTED and run.halt.first_reason:
             code, message = run.halt.first_reason.code, run.halt.first_reason.message
         results[number] = Result(
@@ -88,7 +88,13 @@ def _causes(results: Any) -> list[Cause]:
     return [Cause(code=code, rows=len(words), message=words[0]) for code, words in ordered[:8]]
 
 
-def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summary: Summary) -> str:
+def _write(
+    run: Run,
+    checked: "Checked",
+    rows: Sequence[CatalogRow],
+    results: "Mapping[int, Result]",
+    summary: Summary,
+) -> str:
     """Write the results and the catalog's files; return what prevents it, or nothing."""
     from patternmill.tables.results import results_frame, write_catalog, write_results
 
@@ -100,9 +106,8 @@ def _write(run: Run, checked: "Checked", results: "Mapping[int, Result]", summar
     }  # fmt: skip
     try:
         write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)
-        rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog)
         write_catalog(run.shelf, rows, is_workbook=checked.sheet.is_workbook)
-        mark(run)
+        write_marks(run.shelves, run.database, run.settings.service)
         if run.out.parent == run.shelf:
             point_at(run.shelf / "latest", run.out.name)
     except (OSError, Refusal) as error:
@@ -115,7 +120,7 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     """Yield what a person is told at the end of a run."""
     counts = map("{:,} {}".format, summary.counts.values(), summary.counts)
     yield f"{summary.outcome}: {', '.join(counts).replace('_', ' ')}"
-    made = reports.made_by(run.database, summary.run)
+    made = made_by(run.database, summary.run)
     if named := list(map(counted, made.values(), made)):
         cost = f" for {summary.spent} {summary.currency}".rstrip() if summary.spent != "0.00" else ""
         yield f"Made in this run: {' and '.join(named)}{cost}"
@@ -146,7 +151,7 @@ def write_now(
         number: Result(row.status, row.product_id, row.pattern_id, row.code, row.message, str(row.take))
         for number, row in living if not row.refusal
     }  # fmt: skip
-    run = reports.last_run(database, environment, catalog)
+    run = last_run(database, environment, catalog)
     manifest = {"run": run.id, "catalog": catalog, "environment": environment, "outcome": run.outcome}
     write_results(
         results_frame(checked, results, run.id), checked, out, {**manifest, "ledger": database.identity}

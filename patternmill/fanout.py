@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Protocol
 
 from patternmill.engine import Engine
 from patternmill.errors import Halted, Refusal
@@ -99,13 +99,17 @@ UNSHOWN = Maker()
 Made = tuple[Attempt | None, object]
 
 
+class Progress(Protocol):
+    """How many items have been made or followed to their end."""
+
+    made: int
+
+
 class Fanout:
     """The rows of one plan while they are made."""
 
-    def __init__(
-        self, plan: Plan, engine: Engine, maker: Maker, window: int, ended: Callable[[], None]
-    ) -> None:
-        self._plan, self._engine, self._maker, self._ended = plan, engine, maker, ended
+    def __init__(self, plan: Plan, engine: Engine, maker: Maker, window: int, progress: Progress) -> None:
+        self._plan, self._engine, self._maker, self._progress = plan, engine, maker, progress
         self._slots = asyncio.Semaphore(window)
         #: What several rows are built on, once the first of them begins it: kept to the end, so no more than those.
         self._shared: dict[str, asyncio.Task[Made] | None] = {}
@@ -203,5 +207,5 @@ class Fanout:
         if not work.is_begun:  # whoever shows it refused to begin it
             with contextlib.suppress(Exception):
                 await work.do()
-        self._ended()
+        self._progress.made += 1
         return work.attempt, shown

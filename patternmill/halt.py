@@ -193,7 +193,8 @@ class Stops:
         finally:
             self._halts.remove(stop)
             if not self._halts:
-                self._restore()
+                for before, handler in self._before.items():
+                    signal.signal(before, handler)
 
     def _stop(self, number: int, frame: Any) -> None:
         if self.is_stopped:
@@ -202,10 +203,6 @@ class Stops:
         self.number = number
         for stop in self._halts:
             stop()
-
-    def _restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def pass_on(self) -> None:
         """Tell who handled the signal before: a parent flow, a worker. A command of ours has nobody else."""

@@ -12,17 +12,18 @@ from patternmill.ledger.database import Database
 _NAME = "ledger.json"
 
 
-def write_marks(shelf: Path, database: Database, environment: str) -> None:
-    """Write the mark into the folder of the results, for this environment. Raises Refusal."""
+def write_marks(folders: list[Path], database: Database, environment: str) -> None:
+    """Write the mark into folders of results, for this environment. Raises Refusal."""
     seq, token = last_event(database)
-    path = shelf / _NAME
-    marks = _read(path) | {environment: {"ledger": database.identity, "event": seq, "token": token}}
-    try:
-        shelf.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(marks, indent=2).encode() + b"\n")
-    except OSError as error:
-        message = f"The results cannot be written to {shelf}: {error.strerror}."
-        raise Refusal("results_unwritable", message, "Mend that, or name another --out.") from None
+    for folder in folders:
+        path = folder / _NAME
+        marks = _read(path) | {environment: {"ledger": database.identity, "event": seq, "token": token}}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(marks, indent=2).encode() + b"\n")
+        except OSError as error:
+            message = f"The results cannot be written to {folder}: {error.strerror}."
+            raise Refusal("results_unwritable", message, "Mend that, or name another --out.") from None
 
 
 def check_marks(folders: list[Path], database: Database, environment: str) -> None:

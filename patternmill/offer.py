@@ -138,7 +138,8 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> O
 
     offer = parse_list(await answer("categories/list"))
     every = offer.categories or ()
-    named = {one.id: one for one in (every if words is None else chain.from_iterable(map(offer.find, words)))}
+    chosen = list(every if words is None else chain.from_iterable(map(offer.find, words)))
+    named = dict(zip(map(_ID, chosen), chosen, strict=True))
     details = await asyncio.gather(*map(partial(answer, "categories/get"), named))
     named = dict(zip(named, map(with_options, named.values(), details), strict=True))
     notes = [*offer.notes, *_notes(named.values(), answers)]

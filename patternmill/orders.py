@@ -183,7 +183,7 @@ async def _make(
     last = last_attempts(database, settings.service, [item.id]).get(item.id)
     most = last.number + 1 if last else 1
     beating = asyncio.create_task(
-        lease.keep(halt.set, lambda: write_marks(shelf, database, settings.service))
+        lease.keep(halt.set, lambda: write_marks([shelf], database, settings.service))
     )
     outcome = Outcome.FAILED
     try:
@@ -196,7 +196,7 @@ async def _make(
     finally:
         beating.cancel()
         await lease.give_back(outcome, plan.words)
-        write_marks(shelf, database, settings.service)
+        write_marks([shelf], database, settings.service)
 
 
 def _order_in(answer: Any, checkout_id: str) -> str:

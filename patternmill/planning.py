@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from patternmill import items, takes
+from patternmill import items
 from patternmill.changes import Changes, RowLimit, compare
-from patternmill.items import Row, Stage
+from patternmill.contract import Contract
+from patternmill.items import Item, Row, Stage
 from patternmill.ledger import catalogs
 from patternmill.ledger.attempts import last_attempts
 from patternmill.ledger.decisions import Decision, Verdict, decisions_of
@@ -66,14 +67,12 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
 
 
 def _rows(run: Run, cells: Any, decisions: Mapping[str, Decision]) -> Iterator[Row]:
-    bases: dict[tuple[str, str], takes.Base] = {}
+    bases: dict[tuple[str, str], Base] = {}
     choices: dict[tuple[str, str], items.Choice] = {}
     wanted = cells[["sku", "prompt", "category_id", "selections", "extras"]]
     for number, sku, prompt, category, selections, extras in wanted.itertuples(name=None):
         if (prompt, extras) not in bases:
-            bases[prompt, extras] = takes.base_of(
-                run.settings.service, prompt, extras, decisions, run.contract
-            )
+            bases[prompt, extras] = base_of(run.settings.service, prompt, extras, decisions, run.contract)
         if (category, selections) not in choices:
             choices[category, selections] = items.choice_of(category, json.loads(selections))
         base = bases[prompt, extras]
@@ -81,16 +80,44 @@ def _rows(run: Run, cells: Any, decisions: Mapping[str, Decision]) -> Iterator[R
         yield Row(number, sku, product, base.pattern, base.take, base.decided, base.is_rejected)
 
 
+class Base(NamedTuple):
+    """The item that rows which ask for the same build their products on. `pattern` is the first take of its pattern."""
+
+    pattern: str
+    take: int
+    item: Item
+    decided: bool = False
+    is_rejected: bool = False
+
+
+def base_of(
+    environment: str, prompt: str, extras: str, decisions: Mapping[str, Decision], contract: Contract
+) -> Base:
+    """Return what a row's product is built on. `extras`: what its content has beside, as JSON, or empty.
+
+    Its own take counts first, then the one that is decided. `kept_take` is of results, and counts where nothing is.
+    """
+    asked: dict[str, str] = json.loads(extras) if extras else {}
+    first = contract.pattern(environment, prompt, asked, 1)
+    decision = decisions.get(first.id)
+    written, kept = asked.get("take"), asked.get("kept_take")
+    take = int(written or (decision.take if decision else kept or 1))
+    pattern = contract.pattern(environment, prompt, asked, take) if take > 1 else first
+    is_about = decision is not None and decision.take == take
+    is_rejected = is_about and decision.verdict is Verdict.REJECT  # type: ignore[union-attr]
+    return Base(first.id, take, contract.refined(pattern, asked), is_about and not written, is_rejected)
+
+
 def _changes(run: Run, checked: "Checked", plan: Plan, decisions: Mapping[str, Decision]) -> Changes:
     """Return what the sheet has otherwise than its catalog."""
     environment, database = run.settings.service, run.database
     refused = set(map(sku_key, filter(None, checked.problems["sku"])))
-    unsold = {items.likeness_of(row.product) for row in _rows(run, checked.unsold, decisions)}
+    unsold = map(attrgetter("product"), _rows(run, checked.unsold, decisions))
     return compare(
         catalogs.known_rows(database, environment, run.catalog),
         dict(zip(map(sku_key, map(attrgetter("sku"), plan.rows)), plan.rows, strict=True)),
         refused,
-        unsold,
+        set(map(items.likeness_of, unsold)),
         catalogs.retired_skus(database, environment, run.catalog),
         lambda row: plan.is_bought(row.product),
         lambda row: content_of(checked, row.number),

@@ -61,7 +61,7 @@ def records(
     after = max(map(attrgetter("position"), stored.rows.values()), default=-1) + 1
     skus, header = skus_of(checked), header_of(checked)
     earlier = _Earlier(checked.columns.title("sku"), stored) if is_part else None
-    keys = {number: sku_key(skus[number]) for number in contents}
+    keys = dict(zip(contents, map(sku_key, map(skus.__getitem__, contents)), strict=True))
     taken, made = set(keys.values()), list[dict[str, Any]]()
     for place, (number, cells) in enumerate(kept_cells(checked).items()):
         sku = skus[number]

@@ -7,7 +7,6 @@ from patternmill.errors import Refusal
 from patternmill.ledger.decisions import Decision, Verdict
 from patternmill.request import Request
 from patternmill.states import CatalogRow, Status
-from patternmill.takes import next_take
 
 
 def rows_to_remake(
@@ -45,3 +44,19 @@ def is_due(row: CatalogRow) -> bool:
     """Return whether a row's pattern is marked, or its product on a later take is still to be made."""
     is_open = row.status != Status.SUCCEEDED and row.verdict != Verdict.REJECT
     return row.verdict == Verdict.AGAIN or (row.take > 1 and is_open)
+
+
+def next_take(decision: Decision, *, is_made: bool, asked: int | None) -> int:
+    """Return the take that a remake makes, of a pattern whose wanted take is made or not.
+
+    What was not made, and what nobody has looked at since it was decided, is gone on with: so the same command twice,
+    or after a crash, buys one take. Raises Refusal for an `asked` one that would leave a gap.
+    """
+    if asked is not None:
+        if asked > decision.newest + 1:
+            message = f"There is no take {asked}: the newest is {decision.newest}."
+            raise Refusal("no_take", message, f"--take {decision.newest + 1} makes another one.")
+        return asked
+    is_undecided = decision.at > 0 and decision.verdict is Verdict.NONE
+    goes_on = decision.verdict is not Verdict.AGAIN and (not is_made or is_undecided)
+    return decision.take if goes_on else decision.newest + 1

@@ -220,7 +220,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
     from patternmill.tables.kept import header_of
 
     settings, request, environment = run.settings, run.request, run.settings.service
-    mark(run)
+    write_marks(run.shelves, run.database, environment)
     lease = Lease(run.database, environment, run.catalog)
     rows: list[dict[str, Any]] = []
     replaced, kept_takes, moved = list[str](), dict[str, int](), list[dict[str, Any]]()
@@ -245,8 +245,10 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
         for seen, take in run.moves:
             decisions.move(connection, environment, seen, take)
-        decisions.keep_takes(connection, environment, kept_takes)
-        catalogs.want_rows(connection, environment, run.catalog, moved)
+        if kept_takes:
+            decisions.keep_takes(connection, environment, kept_takes)
+        if moved:
+            catalogs.want_rows(connection, environment, run.catalog, moved)
 
     about = {
         "verb": request.verb, "source": name_of(request.file or ""), "max_items": request.max_items,
@@ -280,9 +282,11 @@ def _moved(run: Run, checked: "Checked", plan: Plan) -> list[dict[str, Any]]:
 def _stored(run: Run) -> Stored:
     """Return what the catalog has, as far as the rows of a sheet are compared with it."""
     place = (run.database, run.settings.service, run.catalog)
-    headers = {one.id: one.header for one in catalogs.sheets(*place)}
-    states = catalogs.row_states(*place) if run.is_part else {}
-    unwell = {name for name, row in states.items() if row.status in NEEDS_A_PERSON}
+    headers = dict(map(attrgetter("id", "header"), catalogs.sheets(*place)))
+    unwell = set[str]()
+    if run.is_part:
+        states = catalogs.catalog_rows(*place)
+        unwell = {row.key for row in states if row.status in NEEDS_A_PERSON}
     return Stored(catalogs.stored_rows(*place), headers, unwell)
 
 
@@ -297,10 +301,9 @@ async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
     run.work = plan.work
     if plan.work or others:
         await purchases.stand({*map(itemgetter(1), plan.counts), *map(attrgetter("stage"), others)} - {None})
-        fanout = Fanout(
-            plan, run.engine, maker, run.settings.max_in_flight, lambda: setattr(run, "made", run.made + 1)
-        )
-        beating = asyncio.create_task(run.lease.keep(run.halt.set, lambda: mark(run)))
+        fanout = Fanout(plan, run.engine, maker, run.settings.max_in_flight, run)
+        write_marked = partial(write_marks, run.shelves, run.database, run.settings.service)
+        beating = asyncio.create_task(run.lease.keep(run.halt.set, write_marked))
         try:
             with stops.watched(run.halt):
                 async with maker.watching(run):
@@ -310,9 +313,3 @@ async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
     if len(rows) < len(plan.rows):
         message = f"{counted(len(plan.rows) - len(rows), 'row')} did not fit into the limits of this run."
         run.halt.set(Halted(Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again for the rest."))
-
-
-def mark(run: Run) -> None:
-    """Say beside the results how far their ledger is. Raises Refusal."""
-    for folder in run.shelves:
-        write_marks(folder, run.database, run.settings.service)

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from patternmill.errors import Overlap, Refusal
-from patternmill.ledger.attempts import change_attempt, find_attempts, other_of
+from patternmill.ledger.attempts import change_attempt, find_attempts, is_other
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import is_gone
@@ -60,7 +61,7 @@ async def decide(
 async def _check_job(database: Database, settings: Settings, attempt: Attempt, job: str) -> None:
     """Ask the service about the job that a person names, and refuse one that contradicts the request."""
     async with Client(settings) as client:
-        answer = await client.ask_about(replace(attempt, job_id=job), other_of(database, attempt))
+        answer = await client.ask_about(replace(attempt, job_id=job), partial(is_other, database, attempt))
     mine = {"job": job, "mine": attempt.request_id}
     if find_attempts(database, attempt.environment, "job_id = :job AND request_id <> :mine", **mine):
         raise Refusal("contradiction", f"{job} is the job of another request.", "Look again.")

@@ -29,14 +29,14 @@ def database(tmp_path):
 
 def test_the_ledger_that_made_them_is_well(database, tmp_path):
     play(buy(database, "a"))
-    write_marks(tmp_path, database, "production")
+    write_marks([tmp_path], database, "production")
     play(buy(database, "b"))
     check_marks([tmp_path], database, "production")
 
 
 def test_another_ledger_is_refused_with_the_count(database, tmp_path):
     play(buy(database, "a", "b"))
-    write_marks(tmp_path, database, "production")
+    write_marks([tmp_path], database, "production")
     other = Database(str(tmp_path / "other.sqlite3"))
     with pytest.raises(Refusal, match="knows of 2 changes") as refused:
         check_marks([tmp_path], other, "production")
@@ -49,7 +49,7 @@ def test_a_restored_copy_is_noticed_even_if_it_has_gone_on(database, tmp_path):
     shutil.copy(tmp_path / "ledger.sqlite3", tmp_path / "backup")
     shutil.copy(tmp_path / "ledger.sqlite3-wal", tmp_path / "backup-wal")
     play(buy(database, "b"))
-    write_marks(tmp_path, database, "production")
+    write_marks([tmp_path], database, "production")
     restored = Database(str(tmp_path / "backup"))
     with pytest.raises(Refusal, match="knows of 1 change"):
         check_marks([tmp_path], restored, "production")
@@ -61,12 +61,12 @@ def test_a_restored_copy_is_noticed_even_if_it_has_gone_on(database, tmp_path):
 
 def test_the_marks_of_environments_lie_side_by_side(database, tmp_path):
     play(buy(database, "a"))
-    write_marks(tmp_path, database, "production")
-    write_marks(tmp_path, database, "staging")
+    write_marks([tmp_path], database, "production")
+    write_marks([tmp_path], database, "staging")
     assert set(json.loads((tmp_path / "ledger.json").read_text())) == {"production", "staging"}
 
 
 def test_what_cannot_be_written_is_said_before_money(database, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Refusal, match="cannot be written"):
-        write_marks(tmp_path / "file" / "out", database, "production")
+        write_marks([tmp_path / "file" / "out"], database, "production")

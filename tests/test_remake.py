@@ -11,9 +11,9 @@ from patternmill.ledger.catalogs import catalog_rows
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Decision, Verdict, decide, decisions_of, sharing
 from patternmill.pipeline import carry_out
+from patternmill.remake import next_take
 from patternmill.request import Request
 from patternmill.states import Outcome
-from patternmill.takes import next_take
 from tests.test_runs import HEADER, double, made, results, row, run, sheet  # noqa: F401
 
 HERONS = pattern_item("production", "herons").id

@@ -14,6 +14,7 @@ from patternmill.request import Request
 from patternmill.states import Outcome, Status
 from tests.double import Double, Weather, serving
 from tests.double.server import KEY
+from tests.lapse import lapsing
 
 HEADER = ("sku", "prompt", "category", "option:size", "option:label")
 
@@ -22,7 +23,7 @@ HEADER = ("sku", "prompt", "category", "option:size", "option:label")
 def double(tmp_path, monkeypatch):
     """A service, and a folder and settings that lead to it."""
     double = Double(Weather(latency=0.001, pattern_time=0.1, product_time=0.1))
-    with serving(double) as address:
+    with lapsing(), serving(double) as address:
         monkeypatch.chdir(tmp_path)
         for name, text in {
             "STUDIO_URL": address, "API_KEY": KEY, "HOME": str(tmp_path / "home"), "CONFIRM_ABOVE": "100",

@@ -1,8 +1,8 @@
 """Attempts on record: read, found, changed with an event for each change, and compared with what answers name."""
 
 import json
-from collections.abc import Callable, Collection
-from functools import cache, partial
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from patternmill.ledger.database import Database
 from patternmill.states import ENTERED_FROM, Attempt, State
 
 COLUMNS = ", ".join(Attempt.__slots__)
+_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
 _LAST_OF = f"SELECT {COLUMNS} FROM attempts WHERE item_id IN (:names...) ORDER BY number"
 
 
@@ -81,12 +82,18 @@ def last_attempts(database: Database, environment: str, item_ids: Collection[str
     return {row.item_id: attempt_of(row) for row in database.read(_LAST_OF, list(item_ids))}
 
 
-def other_of(database: Database, attempt: Attempt) -> Callable[[str, Any], bool]:
-    """Return what tells whether another item of ours has a value in a field of an answer."""
-    return partial(_is_other, database, attempt)
+def spent_by(database: Database, run_id: str) -> int:
+    """Return what a run has spent, in ten-thousandths."""
+    return int(database.read("SELECT spent FROM runs WHERE id = :run_id", run_id=run_id)[0].spent)
 
 
-def _is_other(database: Database, attempt: Attempt, field: str, value: Any) -> bool:
+def made_by(database: Database, run_id: str) -> dict[str, int]:
+    """Return how many items a run has made, by stage."""
+    return dict(database.read(_MADE, run_id=run_id))
+
+
+def is_other(database: Database, attempt: Attempt, field: str, value: Any) -> bool:
+    """Return whether another item of ours has a value in a field of an answer."""
     where, given = _HAS[field], {"value": value}
     if field == "prompt":
         given = {"value": pattern_item(attempt.environment, value).id}

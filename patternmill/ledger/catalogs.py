@@ -30,9 +30,6 @@ SELECT corrects, cells, (SELECT header FROM runs WHERE id = run) AS header FROM 
 WHERE {_MINE} AND corrects <> '' ORDER BY position
 """
 _SHEETS = f"SELECT id, header, mapping FROM runs WHERE {_MINE} ORDER BY started_at"
-_STATES = (
-    f"SELECT key, status, code, message, refusal, product_id, pattern_id, take FROM row_states WHERE {_MINE}"
-)
 _RETIRED = """
 SELECT likeness, sku FROM row_states WHERE environment = :environment AND retired IS NOT NULL
     AND has_product_id <> '' AND catalog <> :catalog AND NOT EXISTS (
@@ -104,19 +101,19 @@ def sheets(database: Database, environment: str, catalog: str) -> list[Any]:
     return database.read(_SHEETS, environment=environment, catalog=catalog)
 
 
-def row_states(database: Database, environment: str, catalog: str) -> dict[str, Any]:
-    """Return status, code, message, product ID and pattern ID of each row, by key."""
-    return {row.key: row for row in database.read(_STATES, environment=environment, catalog=catalog)}
-
-
 def catalog_rows(database: Database, environment: str, catalog: str) -> list[CatalogRow]:
     """Return the rows of a catalog as they are now, retired ones too, by position."""
     found = database.read(_ROWS, environment=environment, catalog=catalog)
-    bodies = [json.loads(row.has_body or "{}") for row in found]
-    ids = {body["patternId"] for row, body in zip(found, bodies, strict=True) if body and not row.product_id}
-    patterns = database.read(_MADE, sorted(ids), environment=environment) if ids else []
-    prompts = {one.result_id: json.loads(one.body).get("prompt", "") for one in patterns}
-    return [CatalogRow(*row[:-1], *_made_of(body, prompts)) for row, body in zip(found, bodies, strict=True)]
+    ids, rows = set[str](), list[CatalogRow]()
+    for row in found:
+        if row.has_body and not row.product_id:
+            ids.add(json.loads(row.has_body)["patternId"])
+    prompts: dict[str, str] = {}
+    for one in database.read(_MADE, sorted(ids), environment=environment) if ids else []:
+        prompts[one.result_id] = json.loads(one.body).get("prompt", "")
+    for row in found:
+        rows.append(CatalogRow(*row[:-1], *_made_of(json.loads(row.has_body or "{}"), prompts)))
+    return rows
 
 
 def _made_of(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Sequence[str]:
@@ -164,8 +161,11 @@ def drop_rows(
 def remember_offers(connection: Connection, environment: str, answers: Mapping[str, Any]) -> None:
     """Keep answers about the offer by category ID; the ID is empty for the list of categories."""
     place = {"environment": environment, "at": time.time()}
-    for name, answer in answers.items():
-        connection.execute(_REMEMBER, **place, category_id=name, answer=json.dumps(answer))
+    texts = map(json.dumps, answers.values())
+    values = (
+        {**place, "category_id": name, "answer": text} for name, text in zip(answers, texts, strict=True)
+    )
+    connection.execute_many(_REMEMBER, list(values))
 
 
 def recall_offer(database: Database, environment: str, category_id: str) -> Any:

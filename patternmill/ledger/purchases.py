@@ -12,8 +12,8 @@ from patternmill.ledger.attempts import (
     COLUMNS,
     attempt_of,
     change_attempt,
+    is_other,
     last_event,
-    other_of,
     record_event,
 )
 from patternmill.ledger.connections import Connection
@@ -97,12 +97,7 @@ class Purchases:
 
     async def stand(self, stages: Iterable[str]) -> None:
         """Look how these stages stand."""
-
-        def change(connection: Connection) -> None:
-            for stage in stages:
-                self._stand(connection, stage)
-
-        await self._database.write(change)
+        await self._database.write(partial(self._stand, stages=tuple(stages)))
 
     async def begin(self, step: Step, parent_id: str | None, failed: str = "") -> Attempt:
         """Return the item's attempt to go on with, a new one with its price reserved where there is none.
@@ -137,7 +132,7 @@ class Purchases:
         else:
             again = self._insert(connection, item, number, asked)
         if self.standings.get(item.stage, Standing()).room is not None:
-            self._stand(connection, item.stage)
+            self._stand(connection, [item.stage])
         return again
 
     def _insert(self, connection: Connection, item: Item, number: int, asked: dict[str, Any]) -> Attempt:
@@ -189,9 +184,10 @@ class Purchases:
     async def succeed(self, attempt: Attempt, result_id: str) -> Attempt:
         """Record the result of an attempt; one that another item has is a contradiction, and is held."""
         learned = {"result_id": result_id, "code": "", "message": ""}
-        return await self._database.write(
-            lambda connection: self._once(connection, "result_id", attempt, State.SUCCEEDED, learned)
+        succeeded = partial(
+            self._once, name="result_id", attempt=attempt, state=State.SUCCEEDED, learned=learned
         )
+        return await self._database.write(succeeded)
 
     def _once(
         self, connection: Connection, name: str, attempt: Attempt, state: State, learned: Learned
@@ -221,7 +217,7 @@ class Purchases:
             day = _day(connection.row(_PAID_AT, id=attempt.request_id)[0])
             connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
         if state in _BAD:
-            self._stand(connection, attempt.stage)
+            self._stand(connection, [attempt.stage])
         elif state is State.SUCCEEDED:
             self.standings[attempt.stage] = Standing()  # nothing bad since
         return changed
@@ -251,7 +247,7 @@ class Purchases:
             counts = connection.row(_AS_BEFORE, **values, code="", message=message) is None
             self._note(connection, attempt, "given_up", message, counts=counts)
             connection.execute(_LET_GO, request_id=attempt.request_id, mine=self.driver)
-            self._stand(connection, attempt.stage)
+            self._stand(connection, [attempt.stage])
 
         await self._database.write(change)
 
@@ -266,13 +262,14 @@ class Purchases:
             connection, attempt, self.driver, self._now(), state=state, message=message, counts=counts
         )
 
-    def _stand(self, connection: Connection, stage: str) -> None:
-        place = {"environment": self._environment, "stage": stage}
-        halt, good = connection.row(_SINCE, **place)
-        tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
-        here = {"run_id": self.driver, "after": self._first_event}
-        is_accepted = bool(tail) and connection.row(_ACCEPTED_HERE, **place, **here) is not None
-        self.standings[stage] = standing(tail, good > halt, is_accepted)
+    def _stand(self, connection: Connection, stages: Iterable[str]) -> None:
+        for stage in stages:
+            place = {"environment": self._environment, "stage": stage}
+            halt, good = connection.row(_SINCE, **place)
+            tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
+            here = {"run_id": self.driver, "after": self._first_event}
+            is_accepted = bool(tail) and connection.row(_ACCEPTED_HERE, **place, **here) is not None
+            self.standings[stage] = standing(tail, good > halt, is_accepted)
 
     async def take_over(self, attempt: Attempt) -> Attempt:
         """Drive an open attempt from now on, unless somebody else does by now; return it as it is on record."""
@@ -310,7 +307,7 @@ class Purchases:
 
     def is_other(self, attempt: Attempt) -> Callable[[str, Any], bool]:
         """Return what tells whether another item of ours has a value in a field of an answer."""
-        return other_of(self._database, attempt)
+        return partial(is_other, self._database, attempt)
 
     def last_durations(self, stage: str, most: int = 100) -> list[float]:
         """Return how long the last jobs of a stage took, in seconds."""

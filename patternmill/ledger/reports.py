@@ -30,7 +30,6 @@ WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('in
 GROUP BY state, currency
 """
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
-_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
 _OF_SKU = "SELECT * FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
@@ -53,15 +52,6 @@ def last_run(database: Database, environment: str, catalog: str | None) -> Any:
     if not found:
         raise Refusal("no_run", f"There is no run of {catalog or environment}.")
     return found[0]
-
-
-def spent_by(database: Database, run_id: str) -> Any:
-    """Return how many items a run has bought, and what it has spent."""
-    return database.read("SELECT bought, spent FROM runs WHERE id = :run_id", run_id=run_id)[0]
-
-
-def made_by(database: Database, run_id: str) -> dict[str, int]:
-    return dict(database.read(_MADE, run_id=run_id))
 
 
 def living_run(database: Database, environment: str, catalog: str) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 
 from patternmill.contract import Contract
 from patternmill.errors import Refusal
+from patternmill.ledger.attempts import made_by
 from patternmill.ledger.brake import brakes_on
 from patternmill.ledger.catalogs import catalog_rows, shared_elsewhere
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Take, decisions_of, takes_of
-from patternmill.ledger.reports import living_run, made_by
+from patternmill.ledger.reports import living_run
 from patternmill.looking.cards import Card, as_json, cards_of, counts_of
 from patternmill.remake import is_due
 from patternmill.states import CatalogRow

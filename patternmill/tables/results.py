@@ -94,6 +94,8 @@ def _files(
 
 def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tuple[int, int], str]:
     """Return the formats of the cells of a results frame that are numbers in the sheet's workbook."""
+    if not sheet.kinds:
+        return {}
     lines = {number: line for line, number in enumerate(frame.index.tolist())}
     places = {at: place for place, at in enumerate(columns.carried)}
     numbers = {one: kind for one, kind in sheet.kinds.items() if kind.what == "a number"}

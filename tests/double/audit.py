@@ -1,7 +1,7 @@
 """What outside evidence says about runs: the record of the service and the results, and nothing of the program."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -49,10 +49,19 @@ def _content(stage: str, **facts: str) -> str:
 
 
 class Audit:
-    """The evidence of a record. `excused`: requests that a person has written off, so that more may be bought."""
+    """The evidence of a record. `excused`: requests that a person has written off, so that more may be bought.
 
-    def __init__(self, record: Sequence[Mapping[str, Any]], excused: Collection[str] = ()) -> None:
+    `again`: prompts with the takes of them that a person wanted another one of.
+    """
+
+    def __init__(
+        self,
+        record: Sequence[Mapping[str, Any]],
+        excused: Collection[str] = (),
+        again: Collection[tuple[str, int]] = (),
+    ) -> None:
         self._record, self._excused = record, excused
+        self._takes = Counter(_content("pattern", prompt=prompt) for prompt, _ in again)
         self.jobs = [event for event in record if event["event"] == "job"]
         self._patterns = {job["result"]: self._content(job) for job in self.jobs if job["stage"] == "pattern"}
         self.by_content: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -63,6 +72,10 @@ class Audit:
         body = job["body"]
         if job["stage"] == "pattern":
             return _content("pattern", prompt=body["prompt"])
+        if job["stage"] == "checkout":  # no two orders of a story have the same lines
+            return _content(
+                "checkout", **{name: str(lines) for name, lines in body.items() if name != "requestId"}
+            )
         category = CATEGORIES[body["categoryId"]]
         return _content(
             "product", built_on=self._patterns[body["patternId"]], category=category, **body["selections"]
@@ -78,10 +91,15 @@ class Audit:
             if event["event"] == "told":
                 told[event["job"]].append(event["at"])
         for content, jobs in self.by_content.items():
+            takes = self._takes[json.loads(content)[1].get("built_on", content)]
             for before, after in pairwise(jobs):
                 times = sum(at <= after["at"] for at in told[before["job"]])
                 failed = before["reason"] and "policy" not in before["reason"] and times >= 2
-                if not failed and before["request"] not in self._excused:
+                if failed or before["request"] in self._excused:
+                    continue
+                if takes:
+                    takes -= 1
+                else:
                     yield f"{content} was bought twice: {before['job']}, told as failed {times} times, {after['job']}"
 
     def changed(self) -> Iterator[str]:

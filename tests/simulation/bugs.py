@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from patternmill import plan
+from patternmill import plan, remake
 from patternmill.engine import Engine
 from patternmill.items import Item
 from patternmill.ledger import purchases
@@ -143,10 +143,15 @@ def duplicates_not_read() -> None:
     answers.decide_create = seeded
 
 
+def each_remake_moves() -> None:
+    """Move on to another take whenever a remake is asked for, though the one before was never made."""
+    remake.next_take = lambda decision, *, is_made, asked: decision.newest + 1
+
+
 BUGS: dict[str, Callable[[], None]] = {
     bug.__name__: bug
     for bug in (
         new_id_per_try, job_before_intent, next_attempt_in_doubt, poll_error_is_failure, failure_not_confirmed,
-        drivers_ignored, overlap_ignored, age_ignored, duplicates_not_read,
+        drivers_ignored, overlap_ignored, age_ignored, duplicates_not_read, each_remake_moves,
     )
 }  # fmt: skip

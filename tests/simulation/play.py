@@ -6,7 +6,7 @@ import os
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,8 @@ class Story:
     counts: Counter[str] = field(default_factory=Counter)
     #: Requests that a person wrote off, or had tried again though the service refuses their content.
     excused: set[str] = field(default_factory=set)
+    #: Prompts with the takes of them that a person wanted another one of.
+    again: set[tuple[str, int]] = field(default_factory=set)
     outcomes: list[str] = field(default_factory=list)
     #: How long runs went on.
     seconds: float = 0.0
@@ -101,6 +103,7 @@ class _Player:
         self.lines = {"spring": lines, "autumn": [*chance.sample(lines, count // 2), *other]}
         #: The rows of the sheets that the last results are about.
         self._shown: dict[str, list[Line]] = {}
+        self._orders: set[int] = set()
 
     def _line(self, number: int, shared: float) -> Line:
         chance = self._chance
@@ -118,6 +121,10 @@ class _Player:
             forgets = self.double.weather.dialect == "forgets"
             if self._chance.random() < (0.1 if forgets else 0.5):
                 await self._settle()
+            if self._chance.random() < 0.4:
+                await self._decide(self._chance.choice(CATALOGS))
+            if self._chance.random() < 0.3:
+                await self._order(turn)
             pauses = [60.0, 20 * 3600.0] if forgets else [60.0, 300.0, 900.0, 4000.0, 4 * 3600.0, 20 * 3600.0]
             await asyncio.sleep(self._chance.choice(pauses))
             if self._chance.random() < 0.5:
@@ -148,29 +155,55 @@ class _Player:
         if how == "time":
             asyncio.get_running_loop().call_later(self._chance.expovariate(1 / 60), process.die)
         request = people.request(verb, catalog, self._sheet(catalog), self._folder / f"out-{catalog}")
-        going, dying = process.start(carry_out(request)), asyncio.create_task(process.died.wait())
-        await asyncio.wait({going, dying}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
-        if not going.done() and process.is_alive:
-            self.story.wrong.append(f"{verb} {catalog} does not end")
-            process.die()
-        dying.cancel()
-        self.story.counts["lives"] += 1
-        if not process.is_alive:
-            await process.bury()
-            self.story.counts["deaths"] += 1
-            self.story.outcomes.append(f"{verb} {catalog}: died")
+        end = await self._lived(process, f"{verb} {catalog}", carry_out(request))
+        if end is None:
             return None
-        if error := going.exception():
-            self.story.wrong.append(f"{verb} {catalog} ended with {error!r}")
-            return None
-        end = going.result()
         if self._written_at(catalog) != written_at:
             self._shown[catalog] = lines
         self.story.outcomes.append(
             f"{verb} {catalog}: {end.outcome}: {end.message.splitlines()[0].partition(' by ')[0][:150]}"
         )
         self.story.counts[end.outcome] += 1
+        self.story.counts[f"{verb}s"] += 1
         return end
+
+    async def _lived(self, process: clock.Process, what: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Return what comes of the work of a process, or None where it dies."""
+        going, dying = process.start(work), asyncio.create_task(process.died.wait())
+        await asyncio.wait({going, dying}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+        if not going.done() and process.is_alive:
+            self.story.wrong.append(f"{what} does not end")
+            process.die()
+        dying.cancel()
+        self.story.counts["lives"] += 1
+        if not process.is_alive:
+            await process.bury()
+            self.story.counts["deaths"] += 1
+            self.story.outcomes.append(f"{what}: died")
+            return None
+        if error := going.exception():
+            self.story.wrong.append(f"{what} ended with {error!r}")
+            return None
+        return going.result()
+
+    async def _decide(self, catalog: str) -> None:
+        """Decide about some patterns, and have those made again that are marked."""
+        self.story.again |= set(await people.look(catalog, self._chance))
+        await self._run("remake", catalog)
+
+    async def _order(self, number: int, *, calm: bool = False) -> None:
+        """Order products under a name of its own, perhaps to a death; then look what became of it."""
+        catalog, name = CATALOGS[number % 2], f"order {number}"
+        self._orders.add(number)
+        for is_last in (calm, True):
+            moments = None if is_last else int(self._chance.expovariate(1 / 20))
+            words = await self._lived(clock.Process(moments), name, people.order(name, catalog, number + 1))
+            work = people.order(name, catalog, number + 1)
+            if words := await self._lived(clock.Process(moments), name, work):
+                self.story.outcomes.append(words)
+            self.story.counts["orders"] += bool(words and "to be paid" in words)
+            if is_last:
+                return
 
     def _sheet(self, catalog: str) -> Path:
         path = self._folder / f"{catalog}.csv"
@@ -214,6 +247,7 @@ class _Player:
         self.double.weather = Weather(
             stormy.dialect, pattern_time=20.0, product_time=10.0, echoes=stormy.echoes
         )
+        await people.take_back()
         for _ in range(CALM_RUNS):
             before = set(self.double.jobs)
             for catalog in CATALOGS:
@@ -223,9 +257,12 @@ class _Player:
                     job.request for job in self.double.jobs.values() if "policy" in job.reason
                 }
                 await self._run("retry", catalog, calm=True)
+                await self._run("remake", catalog, calm=True)
+            for number in self._orders:
+                await self._order(number, calm=True)
             await asyncio.sleep(3600)
             new = [job for name, job in self.double.jobs.items() if name not in before]
-            if all("policy" in job.reason for job in new):
+            if all("policy" in job.reason for job in new if job.stage != "checkout"):
                 break
         bought = len(self.double.jobs)
         for catalog in CATALOGS:
@@ -248,7 +285,7 @@ class _Player:
 
     def _look_at_results(self, *, final: bool) -> None:
         """Read what the last runs told people: no advice to buy again; at the end, each row as the service made it."""
-        audit = Audit(self.double.record, self.story.excused)
+        audit = Audit(self.double.record, self.story.excused, self.story.again)
         for catalog, lines in (self.lines if final else self._shown).items():
             rows = self._rows(catalog)
             self._note("wrong_advice", audit.wrong_advice(lines, rows))
@@ -258,7 +295,7 @@ class _Player:
 
     def _judge(self) -> None:
         self._look_at_results(final=True)
-        audit = Audit(self.double.record, self.story.excused)
+        audit = Audit(self.double.record, self.story.excused, self.story.again)
         self._note("twice", audit.bought_twice())
         self._note("changed", audit.changed())
         self.story.counts["purchases"] = len(audit.jobs)
