@@ -144,9 +144,15 @@ async def check_sheet(run: Run) -> "Checked":
     run.is_part = of_run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, of_run)
     if run.is_part:
-        known = catalogs.sheets(run.database, run.settings.service, run.catalog)
-        mapping = mapping.over(map(attrgetter("mapping"), known), sheet.header)
-    run.mapping = mapping.model_dump_json(include={"columns", "values"})
+        sheets = catalogs.sheets(run.database, run.settings.service, run.catalog)
+        known = list(map(attrgetter("mapping"), sheets))
+        remembered = mapping.over(known, ())
+        if any(remembered.reading.encoding in doubt.meanings for doubt in sheet.doubts):
+            sheet = read_sheet(await read_source(run.source), run.source.name, remembered)
+        mapping = mapping.over(known, sheet.header)
+    run.mapping = mapping.model_dump_json(
+        include={"columns": True, "values": True, "reading": {"encoding"}}, exclude_none=True
+    )
     columns = read_columns(sheet, mapping, run.contract)
     sheet = _as_known(run, sheet, columns)
     words = category_words(sheet, columns, mapping.words)

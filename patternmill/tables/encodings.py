@@ -49,7 +49,7 @@ def decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str, tuple[Un
         except UnicodeError as error:
             line = raw.count(b"\n", 0, getattr(error, "start", 0)) + 1
             message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
-    lines = () if asked else tuple(_proposed(raw))
+    lines = tuple(_proposed(raw))
     remedy = f"{_SAVE}, or name its `encoding` under [reading] of its mapping."
     if not lines:
         raise InputRefused("unreadable_encoding", message, remedy)

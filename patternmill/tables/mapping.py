@@ -63,6 +63,7 @@ class Unsaid(InputRefused):
     def __init__(self, code: str, message: str, remedy: str, proposals: Iterable[Proposal] = ()) -> None:
         super().__init__(code, message, remedy)
         self.proposals = tuple(proposals)
+        self.meanings = {one.meant for each in self.proposals for one in (each, *each.others)}
 
 
 def doubted(doubts: Sequence[Unsaid], found: Iterable[str] = (), more: Iterable[Proposal] = ()) -> Unsaid:
@@ -140,11 +141,14 @@ class SheetMapping(BaseModel):
     def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
         """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""
         columns, values, there = dict[str, str](), dict[str, str](), set(map(key, header))
+        reading = dict[str, str]()
         for text in texts:
             said = SheetMapping.model_validate_json(text)
             columns |= {written: meant for written, meant in said.columns.items() if key(written) in there}
             values |= said.values
-        return SheetMapping(columns=columns | self.columns, values=values | self.values, reading=self.reading)
+            reading |= said.reading.model_dump(exclude_none=True)
+        reading |= self.reading.model_dump(exclude_none=True)
+        return SheetMapping(columns=columns | self.columns, values=values | self.values, reading=reading)
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""
