@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from patternmill.tables.vocabulary import Likely
 from patternmill.text import UNSAFE, normal, shown
+from patternmill.vocabulary import Likely
 
 PROMPT_LIMIT = 4000
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"

@@ -13,12 +13,12 @@ from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
 from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
-from patternmill.tables.mapping import NEEDED, Proposal, doubted
+from patternmill.tables.mapping import NEEDED, Proposal, Unsaid
 from patternmill.tables.proposals import row_proposals
 from patternmill.tables.sheet import SURPLUS, Sheet
-from patternmill.tables.vocabulary import synonyms
 from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, key, shown, sku_key
+from patternmill.vocabulary import synonyms
 
 PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
 ROW = ("sku", "prompt", "category_id", "category", "selections", "extras")
@@ -80,7 +80,7 @@ def check_rows(
     proposals = sheet.proposals + tuple(row_proposals(found, columns.used, known))
     checked = Checked(sheet, columns, fit, problems, unsold, notes, proposals)
     if columns.doubts:
-        raise doubted(columns.doubts, report_lines(checked), proposals)
+        raise Unsaid.of(columns.doubts, report_lines(checked), proposals)
     return checked
 
 
@@ -88,7 +88,7 @@ def category_words(sheet: Sheet, columns: Columns, words: Mapping[str, str]) -> 
     """Return the words that name the categories of the rows, and everything that the trade calls the same."""
     cells = map(str.strip, sheet.rows[columns.used["category"]].dropna().unique())
     named = {words.get(key(cell), cell) for cell in cells}
-    return named.union(*(synonyms(one, "categories") for one in named))
+    return named.union(*(synonyms(one, "category") for one in named))
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:

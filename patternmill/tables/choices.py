@@ -9,8 +9,8 @@ from patternmill.offer import Category, Offer, Option
 from patternmill.tables.cells import Fault, fault_of
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import OPTION, SELECTIONS
-from patternmill.tables.vocabulary import Kind, Likely, likely, things
 from patternmill.text import key, shown
+from patternmill.vocabulary import Kind, Likely, likely, things
 
 #: Stands for a cell that a row does not have; no text holds it.
 MISSING = "\0"
@@ -166,8 +166,8 @@ def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
 
 def _called(category: Category, header: str) -> tuple[Option, ...]:
     """Return the options that a header names, in the category's words or the trade's."""
-    meant, every = things(header, "options"), category.options or ()
-    by_trade = (one for one in every if meant & (things(one.title, "options") | things(one.id, "options")))
+    meant, every = things(header, "option"), category.options or ()
+    by_trade = (one for one in every if meant & (things(one.title, "option") | things(one.id, "option")))
     return category.find(header) or tuple(by_trade)
 
 
@@ -196,11 +196,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-_KINDS: Mapping[str, Kind] = {"category": "categories", "option": "options", "value": "values"}
-
-
-def _unknown(column: str, noun: str, text: str, offered: Sequence[str], who: str) -> Fault:
-    meant = likely(text, tuple(offered), _KINDS[noun])
+def _unknown(column: str, noun: Kind, text: str, offered: Sequence[str], who: str) -> Fault:
+    meant = likely(text, tuple(offered), noun)
     near = meant.names[0] if meant.names else None
     message = f"unknown {noun} {shown(text)}; {who}: {', '.join(offered[:_SHOWN]) or 'none'}"
     remedy = f"did you mean {shown(near)}?" if near else f"write an offered {noun}"

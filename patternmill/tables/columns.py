@@ -5,17 +5,7 @@ from dataclasses import dataclass, replace
 
 from patternmill.contract import NO_CONTRACT, Contract
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import (
-    BEYOND,
-    NEEDED,
-    NOTE,
-    OPTION,
-    OURS,
-    SELECTIONS,
-    SheetMapping,
-    Unsaid,
-    doubted,
-)
+from patternmill.tables.mapping import BEYOND, NEEDED, NOTE, OPTION, OURS, SELECTIONS, SheetMapping, Unsaid
 from patternmill.tables.proposals import column_proposals
 from patternmill.tables.sheet import Sheet
 from patternmill.text import key, shown
@@ -70,7 +60,7 @@ def read_columns(sheet: Sheet, mapping: SheetMapping, contract: Contract = NO_CO
         remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
         doubts = (*doubts, Unsaid("missing_column", message, remedy, proposals))
         if len(proposals) < len(missing):
-            raise doubted(doubts)
+            raise Unsaid.of(doubts, ())
         columns = _read(sheet.header, sheet.name, mapping.plus(proposals), contract)
     return replace(columns, doubts=doubts)
 

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from patternmill.errors import InputRefused
 from patternmill.files import write_whole
-from patternmill.tables.vocabulary import columns_called
 from patternmill.text import UNSAFE, key
+from patternmill.vocabulary import columns_called
 
 NEEDED = ("sku", "prompt", "category")
 OPTION, SELECTIONS, NOTE = "option:", "selections", "note"
@@ -65,12 +65,12 @@ class Unsaid(InputRefused):
         self.proposals = tuple(proposals)
         self.meanings = {one.meant for each in self.proposals for one in (each, *each.others)}
 
-
-def doubted(doubts: Sequence[Unsaid], found: Iterable[str] = (), more: Iterable[Proposal] = ()) -> Unsaid:
-    """Return the refusal of a sheet with all doubts about it, and what was found meanwhile."""
-    message = " ".join(one.message for one in doubts)
-    remedy = "\n".join([" ".join(one.remedy for one in doubts), *found])
-    return Unsaid(doubts[0].code, message, remedy, chain(*(one.proposals for one in doubts), more))
+    @classmethod
+    def of(cls, doubts: Sequence["Unsaid"], found: Iterable[str], more: Iterable[Proposal] = ()) -> "Unsaid":
+        """Return the refusal of a sheet with all doubts about it, and what was found meanwhile."""
+        message = " ".join(one.message for one in doubts)
+        remedy = "\n".join([" ".join(one.remedy for one in doubts), *found])
+        return cls(doubts[0].code, message, remedy, chain(*(one.proposals for one in doubts), more))
 
 
 def _is_meaning(text: str) -> str:
@@ -140,15 +140,13 @@ class SheetMapping(BaseModel):
 
     def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
         """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""
-        columns, values, there = dict[str, str](), dict[str, str](), set(map(key, header))
-        reading = dict[str, str]()
-        for text in texts:
-            said = SheetMapping.model_validate_json(text)
+        columns, values, reading = dict[str, str](), dict[str, str](), dict[str, str]()
+        there = set(map(key, header)) | set(map(key, self.columns))
+        for said in (*map(SheetMapping.model_validate_json, texts), self):
             columns |= {written: meant for written, meant in said.columns.items() if key(written) in there}
             values |= said.values
             reading |= said.reading.model_dump(exclude_none=True)
-        reading |= self.reading.model_dump(exclude_none=True)
-        return SheetMapping(columns=columns | self.columns, values=values | self.values, reading=reading)
+        return SheetMapping(columns=columns, values=values, reading=Reading.model_validate(reading))
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""

@@ -9,8 +9,8 @@ from operator import attrgetter
 from patternmill.tables.cells import Fault
 from patternmill.tables.mapping import NOTE, OPTION, Proposal, Section, either, meaning
 from patternmill.tables.sheet import Sheet
-from patternmill.tables.vocabulary import FEW, columns_called, things
 from patternmill.text import counted, nearest
+from patternmill.vocabulary import FEW, columns_called, things
 
 #: For how many words there are proposals: a sheet with more is wrong as a whole.
 _MOST = 100
@@ -22,7 +22,7 @@ def column_proposals(sheet: Sheet, open_at: Sequence[int], missing: Sequence[str
     Certain is one that is called so and nothing else, beside no other that may be meant.
     """
     left = {at: sheet.header[at].strip() for at in open_at if sheet.header[at].strip()}
-    sure = {name: [at for at in left if things(left[at], "columns") == {name}] for name in missing}
+    sure = {name: [at for at in left if things(left[at], "column") == {name}] for name in missing}
     found: dict[str, Proposal] = {}
     for name in sorted(missing, key=lambda name: not sure[name]):
         near = nearest(name, left.values())

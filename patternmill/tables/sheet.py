@@ -24,15 +24,8 @@ from patternmill.tables.delimited import (
     swallowed,
 )
 from patternmill.tables.encodings import decode
-from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid, doubted
-from patternmill.tables.workbook import (
-    WORKBOOKS,
-    Kind,
-    hidden_note,
-    number_as_shown,
-    numbers_proposal,
-    read_worksheet,
-)
+from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid
+from patternmill.tables.workbook import WORKBOOKS, Kind, hidden_note, number_as_shown, read_worksheet
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
@@ -93,7 +86,7 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     try:
         table = _parse(content, name, delimiter, mapping)
     except InputRefused as refusal:
-        raise (doubted(doubts, [str(refusal)]) if doubts else refusal) from None
+        raise (Unsaid.of(doubts, [str(refusal)]) if doubts else refusal) from None
     if {"run", "status"} <= set(table.header):
         table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:], doubts=doubts)
@@ -233,6 +226,9 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     if texts and mapping.reading.numbers:
         rows.loc[list(texts), sku] = list(texts.values())
         kinds = {one: kind for one, kind in kinds.items() if one[1] != sku or one[0] not in texts}
-    asked = () if mapping.reading.numbers else tuple(numbers_proposal(texts.values()))
+    about = f"skus that are numbers: {', '.join(list(texts.values())[:3])}"
+    asked = (
+        (Proposal("reading", "numbers", "as shown", about),) if texts and not mapping.reading.numbers else ()
+    )
     notes = tuple(hidden_note(meant, skus))
     return Sheet(name, sha256, layout, ",", header, rows, blank, kinds, True, notes, proposals=asked)

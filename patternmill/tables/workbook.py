@@ -4,9 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,14 +99,6 @@ def number_as_shown(text: str, kind: Kind) -> str | None:
         return None
     before, after = (re.sub(r'["\\]', "", found[at]) for at in (1, 3))
     return before + text.zfill(found[2].count("0")) + after
-
-
-def numbers_proposal(texts: Collection[str]) -> Iterator[Proposal]:
-    """Yield the question, asked once for a column, whether its numbers are skus as they are shown."""
-    if texts:
-        yield Proposal(
-            "reading", "numbers", "as shown", f"skus that are numbers: {', '.join(islice(texts, 3))}"
-        )
 
 
 def hidden_note(sheet: Worksheet, skus: Mapping[int, str]) -> Iterator[str]:

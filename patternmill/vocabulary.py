@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from patternmill.offer import word
 from patternmill.text import key, nearest
 
-Kind = Literal["columns", "perhaps", "options", "categories", "values", "units"]
+Kind = Literal["column", "perhaps", "option", "category", "value", "unit"]
 _FILE = Path(__file__).with_name("vocabulary.toml")
 
 
@@ -25,7 +25,7 @@ def things(text: str, kind: Kind) -> frozenset[str]:
 
     A unit behind a number is written in one way: `11 Unzen` is `11oz`.
     """
-    measured = _units().sub(lambda found: min(_words("units")[found[1]]), word(text))
+    measured = _units().sub(lambda found: min(_words("unit")[found[1]]), word(text))
     return _words(kind).get(_plain(text, kind), frozenset([measured]))
 
 
@@ -52,15 +52,15 @@ def synonyms(text: str, kind: Kind) -> set[str]:
 
 def columns_called(header: str) -> frozenset[str]:
     """Return the columns of a catalog that a header may be the name of."""
-    return things(header, "columns") | things(header, "perhaps")
+    return things(header, "column") | things(header, "perhaps")
 
 
 def _plain(text: str, kind: Kind) -> str:
     """Return the key of a text without accents; of a header its letters and digits alone."""
-    if kind == "units":
+    if kind == "unit":
         return key(text)
     plain = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFD", key(text)))
-    return re.sub(r"[\W_]+", "", plain) if kind in ("columns", "perhaps") else plain
+    return re.sub(r"[\W_]+", "", plain) if kind in ("column", "perhaps") else plain
 
 
 @cache
@@ -76,5 +76,5 @@ def _words(kind: Kind) -> Mapping[str, frozenset[str]]:
 @cache
 def _units() -> re.Pattern[str]:
     """Return what finds a unit behind a number, with the spaces between them."""
-    units = "|".join(map(re.escape, sorted(_words("units"), key=len, reverse=True)))
+    units = "|".join(map(re.escape, sorted(_words("unit"), key=len, reverse=True)))
     return re.compile(rf"(?<=\d)\s*({units})(?![^\W_])")
