@@ -40,12 +40,14 @@ def decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str, tuple[Un
             raise InputRefused("not_csv", f"{name} is {what}.", "Save it as CSV or .xlsx; those are read.")
     is_marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
     first = "utf-16" if is_marked else asked if asked and b"\0" in raw else "utf-8"
+    try:
+        "".encode(asked or first)
+    except LookupError:
+        message = f"{asked!r}, in the mapping of {name}, is no encoding."
+        raise InputRefused("unknown_encoding", message, "Correct it.") from None
     for encoding in dict.fromkeys((first, asked or first)):
         try:
             return _cleaned(raw.decode(encoding), name), encoding, ()
-        except LookupError:
-            message = f"{asked!r}, in the mapping of {name}, is no encoding."
-            raise InputRefused("unknown_encoding", message, "Correct it.") from None
         except UnicodeError as error:
             line = raw.count(b"\n", 0, getattr(error, "start", 0)) + 1
             message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
