@@ -219,7 +219,8 @@ def german(name="spring.csv", codec="cp1252", *, rows, header=COLUMNS):
     Path(name).write_bytes("\r\n".join([*lines, ""]).encode(codec))
 
 
-def test_yes_takes_what_is_certain_alone(double, capsys):  # noqa: F811
+def test_yes_takes_what_is_certain_alone(double, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     header = ("Artikelnummer", "Motiv", "category", "Größe", "Hinweis")
     german(codec="utf-8", header=header, rows=[("A-1", "Vögel", "Tote", "m", "")])
     assert command(["import", "spring.csv", "--yes"]) == 2
