@@ -44,8 +44,7 @@ up: $(VENV)/.installed ## Prefect UI, worker, deployments and the embedded studi
 	$(BIN)/patternmill up $(ARGS)
 
 test: setup ## run all tests but the soak: some seven minutes on two cores
-	$(PYTEST) -n $(TESTERS) tests --ignore tests/studio
-	$(PYTEST) -n 2 tests/studio # apart: examples are drawn by chance, which threads of Prefect disturb
+	$(PYTEST) -n $(TESTERS) tests
 
 test-quick: setup ## the tests without the slow ones: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" tests

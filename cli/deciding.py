@@ -29,9 +29,8 @@ def settle(request_id: str | None, job: str | None, resend: bool, write_off: boo
         if request_id is None:
             click.echo(printable("\n".join(waiting_lines(database, settings.service))))
             return
-        choices = [
-            name for name, given in (("job", job), ("resend", resend), ("write-off", write_off)) if given
-        ]
+        given = {"job": job, "resend": resend, "write-off": write_off}
+        choices = [name for name, one in given.items() if one]
         if len(choices) != 1 or not reason:
             remedy = "Give one of --job ID, --resend and --write-off, and a --reason."
             raise Refusal("no_decision", "Nothing was decided.", remedy)
@@ -48,11 +47,8 @@ def pause(catalog: str | None, everything: bool, reason: str, environment: str |
     with open_ledger() as (database, settings):
         scope = _scope(environment or settings.service, catalog, everything)
         left = asyncio.run(set_brake(database, scope, reason))
-    click.echo(
-        f"Paused: {scope}."
-        if not left
-        else f"Paused: {scope}; {', '.join(left)} has not acknowledged it yet."
-    )
+    waits = f"; {', '.join(left)} has not acknowledged it yet" if left else ""
+    click.echo(f"Paused: {scope}{waits}.")
     return 3 if left else 0
 
 

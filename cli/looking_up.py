@@ -35,11 +35,19 @@ def _service_of(settings: Settings) -> str:
 
 @click.command()
 @click.argument("name")
+@click.option(
+    "--report", metavar="TEXT", help="Tell the service's operators: what was expected, what happened."
+)
+@click.option("--yes", is_flag=True, help="Send the report without a question.")
 @_ENVIRONMENT
-def explain(name: str, environment: str | None) -> None:
+def explain(name: str, report: str | None, yes: bool, environment: str | None) -> None:
     """Show the history of a sku, a request ID, a job ID, a pattern ID or a product ID."""
     with open_ledger() as (database, settings):
         click.echo(printable("\n".join(history_lines(database, environment or settings.service, name))))
+    if report is not None:
+        from cli.reporting import send_report
+
+        send_report(name, report, environment, yes=yes)
 
 
 @click.command()

@@ -214,18 +214,14 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
             if agreed := asked_about_items(run, plan, list(open_questions(run, plan)), yes=yes):
                 run.request = request = request.model_copy(update=agreed)
             await agree(run, plan, Maker())
-            home, service_name = run.settings.folder, run.settings.service
+            home = run.settings.folder
     except Refusal as refusal:
         return end_of(refusal, **about)
     is_to_be_made = bool(plan.work)
     del run, checked, plan  # the run plans anew: two of a large sheet would take 150 MB more
     if not is_to_be_made:
         return await carry_out(request)
-    known = {
-        "catalog": about["catalog"],
-        "environment": service_name,
-        "file": request.file and name_of(request.file),
-    }
+    known = {**about, "file": request.file and name_of(request.file)}
     request = request.model_copy(update=known)
     return await with_prefect(request, home)
 

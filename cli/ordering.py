@@ -3,12 +3,16 @@
 import asyncio
 import dataclasses
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.making import service
 from cli.questions import can_ask
 from patternmill.errors import Refusal
+
+if TYPE_CHECKING:
+    from patternmill.orders import Checkout
 
 
 @click.command()
@@ -24,22 +28,33 @@ def order(
     catalog: str, name: str, sku: tuple[str, ...], picked: bool, quantity: int, environment: str | None,
     yes: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Open one checkout for products of CATALOG, and say where a person pays it, or what order it became."""
+    """Open one checkout for products of CATALOG, and say where a person pays it.
+
+    Later the name alone is enough: it says what order the checkout became.
+    """
     from patternmill.ledger.reports import open_ledger
-    from patternmill.orders import place_order, plan_order
+    from patternmill.orders import find_order, place_order, plan_order
     from patternmill.run import check_name
 
-    if picked == bool(sku):
-        raise Refusal("no_rows", "Nothing says what is ordered.", "Give either --sku or --picked.")
-    with service(environment, silent=as_json), open_ledger() as (database, settings):
+    if picked and sku:
+        raise Refusal("no_rows", "Two things say what is ordered.", "Give either --sku or --picked.")
+    with service(environment, silent=as_json) as is_trial, open_ledger() as (database, settings):
         check_name(environment, settings)
-        quantities = dict.fromkeys(sku, quantity) if sku else None
-        plan = plan_order(database, settings.service, catalog, quantities, quantity)
+        if not picked and not sku:
+            checkout = asyncio.run(find_order(database, settings, catalog, name))
+            _show(checkout, as_json, is_trial)
+            return
+        plan = plan_order(database, settings.service, catalog, dict.fromkeys(sku, quantity) or None, quantity)
         for line in plan.left_out:
             click.echo(line, err=True)
         if not yes:
             if not can_ask():
                 raise Refusal("unconfirmed", f"It would order {plan.words}.", "If that is meant: --yes.")
             click.confirm(f"Open a checkout for {plan.words}, as {name}?", abort=True, err=True)
-        checkout = asyncio.run(place_order(database, settings, name, plan))
+        _show(asyncio.run(place_order(database, settings, name, plan)), as_json, is_trial)
+
+
+def _show(checkout: "Checkout", as_json: bool, is_trial: bool) -> None:
     click.echo(json.dumps(dataclasses.asdict(checkout), indent=2) if as_json else checkout.words)
+    if is_trial and not checkout.order:
+        click.echo("That page answers while `patternmill look`, `up` or `studio` runs.", err=True)

@@ -105,9 +105,8 @@ def asked_about_items(
     run: "Run", plan: "Plan", needs: list[tuple[str, str, str]], *, yes: bool
 ) -> dict[str, int]:
     """Return what was agreed to, as fields of the request. `yes` answers for the number of items alone."""
-    items = (
-        {"max_items": plan.purchases} if run.request.max_items is None and run.request.budget is None else {}
-    )
+    is_open = run.request.max_items is None and run.request.budget is None
+    items = {"max_items": plan.purchases} if is_open else {}
     if yes:
         return items if any(code == "unconfirmed" for code, _, _ in needs) else {}
     is_free = run.settings.service == STUDIO and not needs

@@ -88,14 +88,7 @@ def _start(folder: Path, launch: Callable[[int], Launch], port: int, alive: int)
         (folder / "port").write_text(str(port))
         arguments, variables = launch(port)
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(_OWN)}
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            __name__,
-            str(folder.resolve() / "users.lock"),
-            *arguments,
-        ]
+        command = [sys.executable, "-P", "-m", __name__, str(folder.resolve() / "users.lock"), *arguments]
         return subprocess.Popen(
             command,
             env={**inherited, **variables},

@@ -117,21 +117,43 @@ def _unfit(row: CatalogRow) -> str:
     return "its new product is not made yet" if row.has_product_id else "it has no product"
 
 
+async def find_order(database: Database, settings: Settings, catalog: str, name: str) -> Checkout:
+    """Return the checkout of a name as the service knows it now. Raises Refusal where the catalog has none."""
+    check_environment(database, settings)
+    found = find_checkout(database, settings.service, name)
+    if not found or found.catalog != catalog or found.state != State.SUCCEEDED:
+        remedy = "Say what it holds, with --sku or --picked."
+        raise Refusal("no_checkout", f"{catalog} has no checkout {name} yet.", remedy)
+    async with Client(settings) as client:
+        return await _checkout(database, settings, client, name)
+
+
+def check_order_name(database: Database, environment: str, name: str, plan: OrderPlan) -> Any:
+    """Return what is on record of a name. Raises Refusal where it stands for other lines."""
+    found = find_checkout(database, environment, name)
+    if (
+        found
+        and found.item_id != _item(environment, name, plan).id
+        and not (found.state is None or found.state in _VOID)
+    ):
+        message = f"The order {name} has other lines: {counted(found.pieces, 'piece')} of {found.catalog}."
+        raise Refusal("order_exists", message, "Give this one another name.")
+    return found
+
+
+def _item(environment: str, name: str, plan: OrderPlan) -> Item:
+    return checkout_item(environment, name, [(line.product_id, line.quantity) for line in plan.lines])
+
+
 async def place_order(database: Database, settings: Settings, name: str, plan: OrderPlan) -> Checkout:
     """Return the checkout of a name, made if need be, with the order that it became. Raises Refusal.
 
     Again and again the same: it is one checkout, whatever crashes, and is refused with other lines.
     """
     check_environment(database, settings)
-    lines = [(line.product_id, line.quantity) for line in plan.lines]
-    item = checkout_item(settings.service, name, lines)
+    item = _item(settings.service, name, plan)
+    found = check_order_name(database, settings.service, name, plan)
     async with Client(settings) as client:
-        found = find_checkout(database, settings.service, name)
-        if found and found.item_id != item.id and not (found.state is None or found.state in _VOID):
-            message = (
-                f"The order {name} has other lines: {counted(found.pieces, 'piece')} of {found.catalog}."
-            )
-            raise Refusal("order_exists", message, "Give this one another name.")
         if not found or found.item_id != item.id or found.state != State.SUCCEEDED:
             attempt = await _make(database, settings, client, item, plan, found.item_id if found else "")
             if attempt.state is not State.SUCCEEDED:
@@ -140,8 +162,13 @@ async def place_order(database: Database, settings: Settings, name: str, plan: O
                 if attempt.state in _VOID:
                     raise Refusal("no_checkout", words, remedy)
                 raise Halted(Outcome.FAILED, "no_checkout", words, remedy)  # it may exist
-        found = find_checkout(database, settings.service, name)
-        answer = await client.read("orders/get", {"checkoutId": found.result_id})
+        return await _checkout(database, settings, client, name)
+
+
+async def _checkout(database: Database, settings: Settings, client: Client, name: str) -> Checkout:
+    """Return a checkout with the order that it became, as the service says, or as it said before."""
+    found = find_checkout(database, settings.service, name)
+    answer = await client.read("orders/get", {"checkoutId": found.result_id})
     if (order := _order_in(answer, found.result_id)) and order != found.made_order:
         note_order(database, settings.service, name, order)
     address = _reachable(found.address, settings)

@@ -29,7 +29,9 @@ def rows_to_remake(
     moves, undecided = list[tuple[Decision, int]](), list[str]()
     for pattern, row in patterns.items():
         seen = decisions.get(pattern, Decision(pattern))
-        take = next_take(seen, is_made=bool(row.pattern_id), asked=request.take)
+        take = seen.take
+        if request.names_rows or seen.verdict is Verdict.AGAIN:
+            take = next_take(seen, is_made=bool(row.pattern_id), asked=request.take)
         if take != seen.take:
             moves.append((seen, take))
         elif row.status == Status.SUCCEEDED and request.take is None:

@@ -25,6 +25,8 @@ from patternmill.money import Amount
 PREFIX = "PATTERNMILL_"
 #: The environment of the embedded studio, which costs nothing and is at another address each time.
 STUDIO = "studio"
+#: A shorter secret would be found in any text; no service gives such keys.
+LEAST_SECRET = 8
 #: An address and its key come from one source, so that a key is never sent to an address of another.
 _PAIR = frozenset({"studio_url", "api_key"})
 _FROM_FOLDER = _PAIR | {"currency", "price_pattern", "price_product"}
@@ -133,6 +135,14 @@ class Settings(BaseSettings):
     def ledger_address(self) -> str:
         """Return the address of the ledger's database, or the path of its file."""
         return self.ledger_url.get_secret_value() if self.ledger_url else str(self.folder / "ledger.sqlite3")
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text without the secrets of these settings, which a person may have copied into it."""
+        sources = [secret for one in self.sources.values() for secret in (one.url, one.header)]
+        secrets = [one.get_secret_value() for one in (self.api_key, self.ledger_url, *sources) if one]
+        for secret in filter(lambda one: len(one) >= LEAST_SECRET, secrets):
+            text = text.replace(secret, "***")
+        return text
 
     def price(self, stage: str) -> int:
         """Return what an item of a stage costs, in ten-thousandths."""

@@ -1,14 +1,13 @@
-"""The answer of every operation: what a caller may rely on to be there. A studio may add to them."""
+"""The answer of every operation: what a caller may rely on to be there."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from studio.design import Change
-from studio.errors import FieldFault
+from studio.wire import FieldFault
 
 #: An instant in UTC: `2026-01-31T12:00:00.000Z`.
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -28,10 +27,6 @@ class ErrorAnswer(TypedDict):
     error: ErrorDetail
 
 
-class JobError(TypedDict):
-    message: str
-
-
 class JobResult(TypedDict):
     """`patternId` of a pattern, `productId` of a product."""
 
@@ -45,7 +40,7 @@ class JobAnswer(TypedDict):
     kind: Literal["pattern", "product"]
     status: Literal["running", "succeeded", "failed"]
     result: JobResult | None
-    error: NotRequired[JobError]
+    error: NotRequired[dict[Literal["message"], str]]
 
 
 class ListedJob(JobAnswer):
@@ -53,6 +48,16 @@ class ListedJob(JobAnswer):
     requestId: str
     createdAt: Instant
     endedAt: Instant | None
+
+
+class Page(TypedDict):
+    """`nextCursor` leads to the next part of a list; on the last one it is null."""
+
+    nextCursor: str | None
+
+
+class JobPage(Page):
+    jobs: list[ListedJob]
 
 
 class Money(TypedDict):
@@ -73,9 +78,13 @@ class PatternAnswer(TypedDict):
     palette: list[str]
     referenceIds: list[str]
     parentPatternId: str | None
-    change: Change | None
+    change: dict[str, Any] | None
     imageUrl: Url
     createdAt: Instant
+
+
+class PatternPage(Page):
+    patterns: list[PatternAnswer]
 
 
 class ReferenceAnswer(TypedDict):
@@ -86,6 +95,10 @@ class ReferenceAnswer(TypedDict):
     height: int
     imageUrl: Url
     createdAt: Instant
+
+
+class ReferencePage(Page):
+    references: list[ReferenceAnswer]
 
 
 class DeletedReference(TypedDict):
@@ -142,6 +155,10 @@ class ProductAnswer(TypedDict):
     createdAt: Instant
 
 
+class ProductPage(Page):
+    products: list[ProductAnswer]
+
+
 class PricedLine(TypedDict):
     productId: str
     description: str
@@ -177,10 +194,9 @@ class OrderAnswer(TypedDict):
     paidAt: NotRequired[Instant]
 
 
+class OrderPage(Page):
+    orders: list[OrderAnswer]
+
+
 class FeedbackAnswer(TypedDict):
     requestId: Annotated[str, Field(min_length=1, max_length=128)]
-
-
-def page_of(name: str, item: type) -> type[BaseModel]:
-    """Return the answer of a list: a page of such items under this name. `nextCursor` is null on the last."""
-    return create_model(f"{name.title()}Page", **{name: (list[item], ...), "nextCursor": (str | None, ...)})  # type: ignore

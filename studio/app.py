@@ -3,129 +3,132 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
-from typing import Any
+from itertools import islice
+from typing import get_type_hints
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, request_response
+from starlette.routing import Mount, Route
 
-from studio.drawing_ahead import draw_ahead
-from studio.errors import Refusal, unknown
-from studio.instruments.control import Control
-from studio.instruments.intervention import Intervention
 from studio.keys import Keys
 from studio.openapi import VERSION, document
-from studio.operations.context import Caller
-from studio.operations.table import OPERATIONS, Operation
-from studio.pages.checkout import CheckoutPages
-from studio.pages.console import Console
+from studio.operations import jobs
+from studio.operations.call import Call, Studio
+from studio.operations.table import OPERATIONS
+from studio.pages.checkout import checkout_routes
+from studio.pages.console import PAGE_LIMIT, Console
 from studio.pages.rendering import PageFiles, page
-from studio.pictures import WIDTHS, PictureFault, Pictures
-from studio.requests import REFERENCE_LIMIT, CreateReference
-from studio.service import Service
-from studio.wire import JSON, read_body, read_raw, refusal_response
+from studio.pictures import PAGE_WIDTH, WIDTHS, PictureFault
+from studio.records import Job, Reference
+from studio.requests import REFERENCE_LIMIT
+from studio.store import LAST
+from studio.wire import JSON, Body, Refusal, read_body, read_raw, unknown
 
+LOOPBACK = "127.0.0.1"
 #: The most bytes of a request body; more where a picture is sent.
-BODY_LIMIT = 1_000_000
-UPLOAD_LIMIT = REFERENCE_LIMIT * 4 // 3 + 10_000
+BODY_LIMIT, UPLOAD_LIMIT = 1_000_000, REFERENCE_LIMIT * 4 // 3 + 10_000
 #: For addresses that cannot be guessed, whose content never changes.
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-
 #: The paths below which pages for people are.
 PAGES = ("/checkout/", "/console")
+#: Seconds without a new request after which pictures are drawn ahead.
+REST_SECONDS = 0.5
 
 
-def build_app(
-    service: Service,
-    pictures: Pictures,
-    keys: frozenset[str],
-    intervention: Intervention | None = None,
-    control: Control | None = None,
-    *,
-    draws_ahead: bool = False,
-) -> Starlette:
+def build_app(studio: Studio, keys: Iterable[str]) -> Starlette:
     """Return the application. `keys` are bearer keys that are accepted besides the stored ones."""
-    known = Keys(service.store, keys)
+    known = Keys(studio.store, keys)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        ahead = asyncio.create_task(draw_ahead(service, pictures)) if draws_ahead else None
+        ahead = asyncio.create_task(_draw_ahead(studio))
         yield
-        if ahead is not None:
-            ahead.cancel()
-        await pictures.close()
+        ahead.cancel()
+        studio.pictures.close()
 
-    routes: list[BaseRoute] = [
-        *(_operation(operation, service, known, intervention) for operation in OPERATIONS),
-        *_pictures(service, pictures),
-        Route("/openapi.json", _document),
-        *([] if control is None else [_control(control)]),
-        *CheckoutPages(service).routes(),
-        *Console(service, known).routes(),
-        Mount("/static", PageFiles(packages=[("studio.pages", "static")])),
-        _everything_else(known),
-    ]
-    return Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={Refusal: _refuse, Exception: _refuse}
+    async def refuse(request: Request, error: Exception) -> Response:
+        refusal = _refusal(request, error, known)
+        if request.url.path.startswith(PAGES):
+            return page("error.html", request, refusal)
+        return JSONResponse(refusal.body(), refusal.status, refusal.headers)
+
+    app = Starlette(
+        routes=[
+            *(_operation(name, studio, known) for name in OPERATIONS),
+            *_pictures(studio),
+            Route("/openapi.json", lambda request: JSONResponse(document())),
+            *checkout_routes(studio),
+            *Console(studio, known).routes(),
+            Mount("/static", PageFiles(packages=[("studio.pages", "static")])),
+        ],
+        # A page of another name that was pointed here (DNS rebinding) sees nothing.
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])],
+        lifespan=lifespan,
+        exception_handlers={Refusal: refuse, HTTPException: refuse, Exception: refuse},
     )
+    app.router.redirect_slashes = False
+    return app
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
-    """Answer any error in the studio's own shape, without a trace of its internals."""
-    failed = Refusal(500, "internal_error", "The studio failed to answer.")
-    refusal = error if isinstance(error, Refusal) else failed
-    if request.url.path.startswith(PAGES):
-        return page("error.html", request, refusal)
-    return refusal_response(refusal)
+def _refusal(request: Request, error: Exception, keys: Keys) -> Refusal:
+    """Return any error in the studio's own shape, without a trace of its internals."""
+    path = request.url.path
+    if isinstance(error, Refusal):
+        return error
+    if not isinstance(error, HTTPException):
+        return Refusal(500, "internal_error", "The studio failed to answer.")
+    if path.startswith(PAGES):
+        return Refusal(404, "unknown_page", "There is no such page.")
+    try:
+        keys.holder(request.headers.get("authorization", ""))
+    except Refusal as refusal:
+        return refusal
+    if path.removeprefix(f"{VERSION}/") in OPERATIONS:
+        message = f"{path} is asked by POST, not by {request.method}."
+        return Refusal(405, "method_not_allowed", message, headers={"Allow": "POST"})
+    return Refusal(404, "unknown_operation", f"There is no operation at {path}.")
 
 
-def _operation(
-    operation: Operation, service: Service, keys: Keys, intervention: Intervention | None
-) -> Route:
-    perform = operation.of(service)
-    limit = UPLOAD_LIMIT if operation.body is CreateReference else BODY_LIMIT
+def _operation(name: str, studio: Studio, keys: Keys) -> Route:
+    perform = OPERATIONS[name]
+    body: type[Body] = get_type_hints(perform)["body"]
+    limit = UPLOAD_LIMIT if name == "references/create" else BODY_LIMIT
 
     async def answer(request: Request) -> Response:
-        account = keys.account(request.headers.get("authorization", ""))
-        caller = Caller(account, str(request.base_url).removesuffix("/"), operation.name)
-        raw = await read_raw(request, JSON, limit)
+        keys.holder(request.headers.get("authorization", ""))
+        call = Call(studio, str(request.base_url).removesuffix("/"), name)
+        done = perform(call, read_body(body, await read_raw(request, JSON, limit)))
+        return JSONResponse(await done if isawaitable(done) else done)
 
-        async def carry_out() -> Response:
-            try:
-                body: Any = perform(read_body(operation.body, raw), caller)
-                return JSONResponse(await body if isawaitable(body) else body)
-            except Refusal as refusal:
-                return refusal_response(refusal)
-
-        if intervention is None:
-            return await carry_out()
-        return await intervention.answer(caller, raw, carry_out)
-
-    return Route(f"{VERSION}/{operation.name}", answer, methods=["POST"])
+    return Route(f"{VERSION}/{name}", answer, methods=["POST"])
 
 
-def _pictures(service: Service, pictures: Pictures) -> list[Route]:
+def _pictures(studio: Studio) -> list[Route]:
     async def picture(request: Request) -> Response:
         picture_id = request.path_params["picture_id"]
-        subject = service.picture(picture_id)
-        if subject is None:
+        job = studio.store.find(Job, picture_id=picture_id)
+        if job is None or not job.has_succeeded(studio.now()):
             raise unknown("picture", picture_id)
         try:
-            path = await pictures.path(subject, _width(request, subject.size))
+            path = await studio.pictures.path(job.subject, _width(request, job.subject.size))
         except PictureFault as fault:
             raise Refusal(500, "picture_failed", str(fault)) from fault
         return FileResponse(path, headers=FOR_EVER)
 
     async def reference(request: Request) -> Response:
         picture_id = request.path_params["picture_id"]
-        path = service.references.picture(picture_id)
-        if path is None:
+        if studio.store.find(Reference, picture_id=picture_id, deleted_at=None) is None:
             raise unknown("picture", picture_id)
-        return FileResponse(path, headers={"Cache-Control": "private, no-cache"})
+        return FileResponse(
+            studio.pictures.reference(picture_id), headers={"Cache-Control": "private, no-cache"}
+        )
 
     return [Route("/pictures/{picture_id}.png", picture), Route("/references/{picture_id}.png", reference)]
 
@@ -138,32 +141,17 @@ def _width(request: Request, own: int) -> int:
     return int(asked)
 
 
-def _control(control: Control) -> Route:
-    async def command(request: Request) -> Response:
-        client = "" if request.client is None else request.client.host
-        control.check(client, request.headers.get("authorization", ""))
-        raw = await read_raw(request, JSON, BODY_LIMIT)
-        return JSONResponse(control.perform(request.path_params["name"], raw))
-
-    return Route("/control/{name:path}", command, methods=["POST"])
-
-
-async def _document(request: Request) -> Response:
-    return JSONResponse(document())
-
-
-def _everything_else(keys: Keys) -> Mount:
-    operations = {f"{VERSION}/{operation.name}" for operation in OPERATIONS}
-
-    async def refuse(request: Request) -> Response:
-        path = request.url.path
-        if path.startswith(PAGES):
-            raise Refusal(404, "unknown_page", "There is no such page.")
-        keys.account(request.headers.get("authorization", ""))
-        if path in operations:
-            message = f"{path} is asked by POST, not by {request.method}."
-            raise Refusal(405, "method_not_allowed", message, headers={"Allow": "POST"})
-        raise Refusal(404, "unknown_operation", f"There is no operation at {path}.")
-
-    # A route takes certain methods only; this takes any that a client can think of.
-    return Mount("", request_response(refuse))
+async def _draw_ahead(studio: Studio) -> None:
+    """Draw in each moment of rest what the console shows first, so that no page of it stays blank for seconds."""
+    before, drawn = list[str](), list[str]()
+    while studio.pace != "instant":
+        await asyncio.sleep(REST_SECONDS)
+        kinds = [islice(jobs.results(Call(studio), kind, LAST), PAGE_LIMIT) for kind in jobs.PREFIXES]
+        newest = [job for kind in kinds for _, job in kind]
+        now = [job.picture_id for job in newest]
+        if now == before != drawn:
+            for job in newest:
+                with suppress(PictureFault):
+                    await studio.pictures.path(job.subject, PAGE_WIDTH)
+            drawn = now
+        before = now

@@ -25,6 +25,10 @@ DEFAULT_SIZE: Size = 512
 DEFAULT_MODEL = "atelier"
 
 
+class NotUsable(Exception):
+    """A file is no picture that can be used; the message says why."""
+
+
 class Value(BaseModel):
     """A model that is compared by its fields, and takes no others."""
 
@@ -75,6 +79,6 @@ class Design(Value):
     seed: int | None = None
     #: The ground and the inks; empty: taken from the prompt and the references.
     palette: tuple[HexColour, ...] = ()
-    #: SHA-256 digests of uploaded pictures, which guide colours and motifs.
-    references: tuple[str, ...] = ()
+    #: The colours of each uploaded picture, which count where the prompt names none.
+    references: tuple[tuple[HexColour, ...], ...] = ()
     changes: tuple[Change, ...] = ()

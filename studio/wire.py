@@ -1,17 +1,48 @@
-"""Bodies: reads those of requests, compares them with earlier ones, and writes answers."""
+"""What comes in, and what is refused: bodies, forms, and every error as an exception that is the answer too."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
-from studio.errors import FieldFault, Refusal, invalid_fields
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+#: The most bytes of a form.
+FORM_LIMIT = 16_000
+
+
+@dataclass(frozen=True)
+class FieldFault:
+    """One field that cannot be used."""
+
+    field: str
+    message: str
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """A request answered with an error: its HTTP status, a stable code, a sentence, the fields at fault."""
+
+    status: int
+    code: str
+    message: str
+    faults: tuple[FieldFault, ...] = ()
+    headers: Mapping[str, str] | None = None
+
+    def body(self) -> dict[str, object]:
+        fields = {"fields": [vars(one) for one in self.faults]} if self.faults else {}
+        return {"error": {"code": self.code, "message": self.message, **fields}}
+
+
+def unknown(what: str, identifier: str) -> Refusal:
+    return Refusal(404, f"unknown_{what}", f"There is no {what} {identifier!r} here.")
 
 
 class Body(BaseModel):
@@ -19,13 +50,17 @@ class Body(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
+    def as_sent(self) -> dict[str, object]:
+        """Return the body's JSON object, without the defaults of what was left out."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
-JSON = "application/json"
-FORM = "application/x-www-form-urlencoded"
-#: The most bytes and fields of a form.
-FORM_LIMIT = 16_000
-FIELDS_LIMIT = 20
-AnyBody = TypeVar("AnyBody", bound=BaseModel)
+    def digest(self, operation: str) -> str:
+        """Return a digest that is the same for the same operation and body, whatever the order of its keys."""
+        canonical = json.dumps(self.as_sent(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(f"{operation}\n{canonical}".encode()).hexdigest()
+
+
+AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 def read_body(model: type[AnyBody], raw: bytes) -> AnyBody:
@@ -33,27 +68,19 @@ def read_body(model: type[AnyBody], raw: bytes) -> AnyBody:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        raise _refusal(error) from None
+        faults = error.errors(include_url=False, include_input=False)
+    if faults[0]["type"] == "json_invalid":
+        raise Refusal(400, "malformed_json", f"The body is not JSON that can be read: {faults[0]['msg']}.")
+    if not faults[0]["loc"]:
+        raise Refusal(400, "malformed_json", "The body has to be a JSON object.")
+    fields = tuple(_fault(fault["loc"], fault["type"], fault["msg"]) for fault in faults)
+    message = "; ".join(f"{one.field}: {one.message}" for one in fields)
+    raise Refusal(400, "invalid_fields", f"The request cannot be used: {message}.", fields)
 
 
-def digest(operation: str, body: Body) -> str:
-    """Return a digest that is the same for the same operation and body, whatever the order of its keys."""
-    canonical = json.dumps(as_sent(body), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(f"{operation}\n{canonical}".encode()).hexdigest()
-
-
-def as_sent(body: Body) -> dict[str, object]:
-    """Return the body's JSON object, without the defaults of what was left out."""
-    return body.model_dump(mode="json", exclude_unset=True)
-
-
-def read_object(raw: bytes) -> dict[str, object]:
-    """Return the JSON object, or an empty one when it is none."""
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
+def _fault(place: tuple[int | str, ...], kind: str, message: str) -> FieldFault:
+    plain = message.removeprefix("Value error, ").removeprefix("Input ").replace("should", "has to")
+    return FieldFault(".".join(map(str, place)), "is missing" if kind == "missing" else plain)
 
 
 async def read_raw(request: Request, kind: str, limit: int) -> bytes:
@@ -70,35 +97,10 @@ async def read_raw(request: Request, kind: str, limit: int) -> bytes:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return a form's fields. Raises Refusal: 403 from another site, 413, 415, or 400 when it cannot be read."""
+    """Return a form's fields. Raises Refusal: 403 from another site, 413, 415."""
     # A browser names the site from which a form was sent.
     sent = request.headers.get("origin")
     if sent is not None and urlsplit(sent).netloc != request.headers.get("host"):
         raise Refusal(403, "foreign_origin", "This form was sent from another site.")
     body = await read_raw(request, FORM, FORM_LIMIT)
-    try:
-        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=FIELDS_LIMIT))
-    except ValueError as error:
-        raise Refusal(400, "malformed_form", "The form cannot be read.") from error
-
-
-def refusal_response(refusal: Refusal) -> Response:
-    return JSONResponse(refusal.body(), refusal.status, refusal.headers)
-
-
-def _refusal(error: ValidationError) -> Refusal:
-    faults = error.errors(include_url=False, include_input=False)
-    if faults[0]["type"] == "json_invalid":
-        return Refusal(400, "malformed_json", f"The body is not JSON that can be read: {faults[0]['msg']}.")
-    if not faults[0]["loc"]:
-        return Refusal(400, "malformed_json", "The body has to be a JSON object.")
-    return invalid_fields(tuple(_fault(fault["loc"], fault["type"], fault["msg"]) for fault in faults))
-
-
-def _fault(place: tuple[int | str, ...], kind: str, message: str) -> FieldFault:
-    name = ".".join(str(part) for part in place)
-    if kind == "missing":
-        return FieldFault(name, "is missing")
-    return FieldFault(
-        name, message.removeprefix("Value error, ").removeprefix("Input ").replace("should", "has to")
-    )
+    return dict(parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True))

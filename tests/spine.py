@@ -13,6 +13,7 @@ from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases
 from patternmill.plan import Step, make_plan, next_action
 from patternmill.settings import Settings
+from tests.lapse import LapseLoop
 
 POSTGRES = "postgresql://postgres@127.0.0.1:5432/postgres"
 RUN = {"verb": "import", "source": "a.csv", "currency": "EUR", "max_items": None, "budget": None}
@@ -62,5 +63,6 @@ def plan_of(*prompts, last=None, retrying=False):
 
 
 def play(case):
-    """Run a coroutine to its end."""
-    return asyncio.run(case)
+    """Run a coroutine to its end, in time-lapse."""
+    with asyncio.Runner(loop_factory=LapseLoop) as runner:
+        return runner.run(case)

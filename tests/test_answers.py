@@ -1,6 +1,7 @@
 """What each answer of the service leads to, as tables."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from patternmill.service.answers import (
     Unclear,
     decide_create,
     decide_poll,
+    decide_report,
 )
 from patternmill.service.evidence import Asked
 
@@ -310,3 +312,75 @@ def test_pauses_double():
 )
 def test_the_words_of_an_answer_are_one_line_that_can_be_stored(said, words):
     assert said.reason == words
+
+
+CHECKOUT = {"jobId": "job_1", "status": "succeeded", "result": {"checkoutId": "che_1"}}
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://pay.example/1", "https://pay.example/1"),
+        ("http://127.0.0.1/1", "http://127.0.0.1/1"),
+        ("javascript:alert(1)", ""),
+        ("https://pay.example/\x1b[31m", ""),
+        (None, ""),
+    ],
+)
+def test_a_checkout_is_made_at_once_and_its_address_is_one(address, kept):
+    now = Situation(Asked(Stage.CHECKOUT, {"requestId": "r1", "lines": []}), patience=600.0)
+    made = decide_create(answer(200, CHECKOUT | {"checkoutUrl": address}), now)
+    assert made == Accepted("job_1", "che_1", kept)
+    assert decide_create(answer(200, JOB | {"status": "succeeded"}), situation()) == Accepted("job_1")
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "expected"),
+    [
+        (answer(300), {"tries": 3}, "held: refused_in_doubt"),
+        (answer(300), FIRST, "stop: wrong_address"),
+        (answer(300, JOB), {}, "again, in doubt"),
+        (answer(200, {"jobId": 7}), {"elapsed": 600.0}, "again, in doubt"),
+        (answer(200, {"jobId": 7}), {"elapsed": 600.1}, "held: unreadable"),
+        (answer(429, retry_after=3600.0), {}, "again, told"),
+        (answer(403, PAGE), {"quiet": 180.0}, "again"),
+        (answer(500), {"elapsed": 600.0}, "again, in doubt"),
+        (answer(300, PAGE), {}, "again"),
+    ],
+)
+def test_at_the_very_limit_of_a_rule(said, known, expected):
+    assert shown(decide_create(said, situation(**known))) == expected
+
+
+def test_pauses_double_up_to_twenty_seconds_and_are_longer_for_what_cannot_be_read():
+    assert [situation(tries=tries).pause for tries in (1, 2, 3, 6, 7, 99)] == [
+        0.5,
+        1.0,
+        2.0,
+        16.0,
+        20.0,
+        20.0,
+    ]
+    assert decide_create(answer(200, {}), situation()).after == 2.0
+    assert decide_create(answer(200, {}, retry_after=7.0), situation()).after == 7.0
+
+
+def test_a_situation_counts_tries_and_answers_that_are_alike_and_stays_in_doubt():
+    first = situation().met(answer(500, "oh"), elapsed=3.0, quiet=4.0, works=False)
+    assert (first.elapsed, first.quiet, first.works, first.alike) == (3.0, 4.0, False, 1)
+    assert first.met(answer(500, "oh"), 5.0, 0.0, True).alike == 2
+    assert first.met(answer(500, "no"), 5.0, 0.0, True).alike == 1
+    again = first.after(Again(1.0, in_doubt=True))
+    assert (again.tries, again.in_doubt) == (2, True)
+    assert again.after(Again(1.0)).in_doubt
+
+
+def test_a_job_is_asked_about_until_its_time_is_over():
+    asked = situation(job_id="job_1", elapsed=600.0)
+    assert shown(decide_poll(answer(500), asked)) == "again"
+    assert shown(decide_poll(answer(500), replace(asked, elapsed=600.1))) == "unclear"
+
+
+def test_a_report_that_is_redirected_was_refused():
+    assert decide_report(answer(300, {"requestId": "report-1"}), "report-1").code == "report_refused"
+    assert decide_report(answer(200, {"requestId": "report-1"}), "report-1") is None

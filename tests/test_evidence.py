@@ -3,7 +3,7 @@
 import pytest
 
 from patternmill.items import Stage
-from patternmill.service.evidence import Asked, contradiction, repeats
+from patternmill.service.evidence import Asked, contradiction, made_in, repeats
 
 PROMPT = {"requestId": "r1", "prompt": "Blue herons, ink on cream"}
 CHOICE = {
@@ -100,3 +100,30 @@ def test_a_service_repeats_what_was_sent_exactly():
         "categoryId": "x",
     }
     assert repeats(data, CHOICE) == {"requestId", "patternId", "selections"}
+
+
+@pytest.mark.parametrize(
+    ("data", "stage", "made"),
+    [
+        ({"checkoutId": "c1"}, Stage.CHECKOUT, "c1"),
+        ({"referenceId": "f1"}, Stage.REFERENCE, "f1"),
+        ({"productId": "q1"}, Stage.PRODUCT, None),
+        ({"jobId": "j1", "checkoutId": "c1"}, Stage.CHECKOUT, "j1"),
+        ({"checkoutId": "c" * 500}, Stage.CHECKOUT, "c" * 500),
+        ({"checkoutId": "c" * 501}, Stage.CHECKOUT, None),
+        ({"checkoutId": " "}, Stage.CHECKOUT, None),
+    ],
+)
+def test_some_things_are_made_at_once_and_named_in_place_of_a_job(data, stage, made):
+    found = made_in(data, stage)
+    assert (found and found["jobId"]) == made
+
+
+def test_an_answer_is_searched_three_objects_deep():
+    deep = {"a": {"b": {"c": {"requestId": "r9"}}}}
+    assert "r9" in said(PROMPT, deep)
+    assert said(PROMPT, {"0": deep}) == ""
+
+
+def test_a_field_that_is_no_text_in_place_of_a_text_says_something_else():
+    assert "['Blue']" in said(PROMPT, {"prompt": ["Blue"]}, repeated={"prompt"})

@@ -1,8 +1,11 @@
 """Identity: an item is what it contains, and its IDs never change."""
 
+import json
+
 import pytest
 
 from patternmill.items import (
+    Row,
     checkout_item,
     choice_of,
     likeness_of,
@@ -83,6 +86,32 @@ def product(prompt="blue herons", sku="A-1", category="cat_mug", environment="pr
 )
 def test_what_is_the_same_product(one, other, is_same):
     assert (product(**one).id == product(**other).id) is is_same
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "parent", "body"),
+    [
+        ("reference", "references/create", None, {}),
+        ("pattern", "patterns/create", None, {"prompt": "Blue  herons’ nest"}),
+        ("pattern with a reference", "patterns/create", "ref_1", {"patternId": ["ref_1"], "prompt": "herons"}),
+        ("refinement", "refinements/create", "pat_1", {"patternId": "pat_1", "colors": "blue"}),
+        (
+            "product", "products/create", "pat_1",
+            {"patternId": "pat_1", "categoryId": "cat_mug", "selections": {"Size": "11oz", "finish": "Matte"}},
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_sent(kind, operation, parent, body):
+    item, _, request_id = GOLDEN[kind]
+    assert item.operation == operation
+    assert item.body(1, parent) == json.dumps({"requestId": request_id, **body}, ensure_ascii=False)
+
+
+def test_a_row_is_made_from_what_it_stands_on():
+    on_blue = GOLDEN["product of a refinement"][0]
+    assert Row(2, "A-1", on_blue).chain == [NEST, BLUE, on_blue]
+    assert (NEST.label, BLUE.label) == ("Blue  herons’ nest", "recolor: Blue  herons’ nest")
+    assert len(pattern_item("production", "h" * 99).label) == 60
 
 
 def test_a_repeated_request_has_the_same_id_and_body():

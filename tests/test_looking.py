@@ -356,8 +356,9 @@ def test_what_is_ticked_is_ordered_with_its_quantities(double):  # noqa: F811
         assert plan["lines"][1].startswith("2 × A-1 (")
         (job,) = [job for job in double.jobs.values() if job.stage == "checkout"]
         assert f"https://pay.example/{job.result}" in lines[0]
-        for given, code in (({"name": " "}, "no_name"), ({"name": "b"}, "unknown_environment")):
-            deeds.environment = "production" if code == "no_name" else "staging"
+        refused_names = {" ": "no_name", "samples": "order_exists", "b": "unknown_environment"}
+        for given, code in (({"name": name}, code) for name, code in refused_names.items()):
+            deeds.environment = "staging" if code == "unknown_environment" else "production"
             with pytest.raises(Refusal) as refused:
                 await deeds.plan(Asked(kind="order", quantities={"A-1": 1}, **given))
             assert refused.value.code == code

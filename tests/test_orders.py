@@ -133,3 +133,21 @@ def test_a_pause_of_the_catalog_holds_its_orders_too(double):  # noqa: F811
         order(quantities={"A-1": 1})
     assert halted.value.code == "paused"
     assert not checkouts(double)
+
+
+def test_the_name_alone_shows_its_checkout_and_later_its_order(double, capfd):  # noqa: F811
+    from cli.main import run as command
+
+    sheet(row(1))
+    run()
+    for name, catalog in (("samples", "spring"), ("samples", "winter")):
+        assert command(["order", catalog, "--name", name]) == 2
+        assert f"{catalog} has no checkout {name} yet." in capfd.readouterr().err
+    order(quantities={"A-1": 2})
+    (job,) = checkouts(double)
+    assert command(["order", "spring", "--name", "samples"]) == 0
+    assert f"2 pieces to be paid. https://pay.example/{job.result}" in capfd.readouterr().out
+    double.paid.add(job.result)
+    assert command(["order", "spring", "--name", "samples"]) == 0
+    assert f"ordered, ord_{job.result} in production." in capfd.readouterr().out
+    assert len(checkouts(double)) == 1

@@ -197,12 +197,12 @@ def test_what_is_ticked_is_planned_with_its_quantities_and_errors_are_sentences(
     browser.show(served.door.link)
     browser.press("j", " ", "j", " ")
     browser.says("Order 2 products")
-    browser.do("document.querySelector('[data-deed=order]').click()")
+    browser.press("o")
     browser.until("document.activeElement.name === 'name'")
     browser.press("Tab", "3", "Enter")
     browser.says("Make the checkout spring", "dialog")
     browser.says("× A-2", "dialog")
-    browser.do("document.getElementById('go').click()")
+    browser.press("Tab", "Enter")
     browser.says("Set PATTERNMILL_API_KEY.", "dialog")
 
 

@@ -44,6 +44,20 @@ def rows(catalog="spring"):
     return {one.sku: one for one in found}
 
 
+def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double):  # noqa: F811
+    """A remake without names moves what is marked alone."""
+    sheet(row(1, "herons"), row(2, "herons"))
+    run()
+    say("again")
+    remake()
+    say("pick", take=2)
+    sheet(row(1, "herons"), row(2, "herons"), row(3, "herons"))
+    run(max_items=0)
+    assert remake().summary.counts == {"succeeded": 3}
+    assert made(double) == (2, 5)
+    assert decided().take == 2
+
+
 @pytest.mark.parametrize(
     ("decision", "is_made", "asked", "take"),
     [

@@ -56,7 +56,11 @@ def environment(address, folder, key=KEY, **more):
     )
 
 
-def called(*arguments, env, code="from cli.main import main; main()", cwd=None):
+#: The installed command; a failed job is asked about once more after a second, not after a minute.
+COMMAND = "import patternmill.engine as engine; engine._ERRING = 1.0; from cli.main import main; main()"
+
+
+def called(*arguments, env, code=COMMAND, cwd=None):
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=200,
         check=False,

@@ -29,7 +29,11 @@ FROM attempts
 WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('intended', 'accepted', 'held')
 GROUP BY state, currency
 """
+_OPEN_WORDS = {
+    "intended": "in doubt or being sent", "accepted": "jobs not ended", "held": "held: `patternmill settle`",
+}  # fmt: skip
 _LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
+_SPENT = "SELECT spent, currency FROM environments WHERE name = :name AND day = :day"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
 _OF_SKU = "SELECT * FROM catalog_rows WHERE environment = :environment AND :sku IN (key, sku)"
@@ -65,17 +69,12 @@ def status_record(database: Database, environment: str, catalog: str | None) -> 
     scope = {"environment": environment, "catalog": catalog or ""}
     day = time.strftime("%Y-%m-%d", time.gmtime())
     living = [row._asdict() for row in database.read(_LIVING) if not is_gone(row.holder)]
-    spent = database.read(
-        "SELECT spent, currency FROM environments WHERE name = :name AND day = :day",
-        name=environment,
-        day=day,
-    )
     found = {
         "paused": database.read("SELECT scope, since, person, reason FROM brakes ORDER BY scope"),
         "runs": database.read(_RUNS, **scope, most=10),
         "rows": database.read(_ROWS, **scope),
         "open": database.read(_OPEN, **scope),
-        "spent_today": spent,
+        "spent_today": database.read(_SPENT, name=environment, day=day),
     }
     return {
         "environment": environment, "ledger": database.identity, "running": living,
@@ -90,12 +89,8 @@ def status_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"PAUSED: {brake['scope']} since {when(brake['since'])} by {brake['person']}{why}"
     for open_ in record["open"]:
         price = f", {money(open_['amount'], open_['currency'])}" if open_["amount"] else ""
-        words = {
-            "intended": "in doubt or being sent",
-            "accepted": "jobs not ended",
-            "held": "held: `patternmill settle`",
-        }
-        yield f"{open_['count']:,} {words[open_['state']]}{price}, since {when(open_['since'])}"
+        words = _OPEN_WORDS[open_["state"]]
+        yield f"{open_['count']:,} {words}{price}, since {when(open_['since'])}"
     for spent in record["spent_today"]:
         if spent["spent"]:
             yield f"spent today: {money(spent['spent'], spent['currency'])}"
@@ -107,21 +102,26 @@ def status_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"{when(run['started_at'])}  {run['verb']:8} {run['catalog']:20} {outcome}  {run['id']}"
 
 
-def history_lines(database: Database, environment: str, name: str) -> Iterator[str]:
-    """Yield the attempts at a thing that is named by sku or any of its IDs, and at what it is built on."""
+def attempts_about(database: Database, environment: str, name: str) -> list[Attempt]:
+    """Return the attempts at a thing named by sku or any of its IDs, and at what it is built on, the oldest first."""
     found = find_attempts(database, environment, _NAMED, name=name)
-    rows = database.read(_OF_SKU, environment=environment, sku=name)
-    for row in rows:
+    for row in database.read(_OF_SKU, environment=environment, sku=name):
         items = {"wants": row.wants, "has": row.has, "base": row.built_on}
         found += find_attempts(database, environment, "item_id IN (:wants, :has, :base)", **items)
-        if row.refusal:
-            yield f"refused: {json.loads(row.refusal)['message']}"
     for pattern_id in {json.loads(one.body).get("patternId") for one in found} - {None}:
         found += find_attempts(database, environment, "result_id = :pattern", pattern=pattern_id)
+    return sorted(set(found), key=lambda one: one.intended_at)
+
+
+def history_lines(database: Database, environment: str, name: str) -> Iterator[str]:
+    """Yield what is on record about a thing that is named by sku or any of its IDs. Raises Refusal: nothing is."""
+    rows = database.read(_OF_SKU, environment=environment, sku=name)
+    yield from (f"refused: {json.loads(row.refusal)['message']}" for row in rows if row.refusal)
+    found = attempts_about(database, environment, name)
     if not found and not rows:
         message = f"The ledger knows nothing of {name} in {environment}."
         raise Refusal("unknown_name", message, "Name a sku, request, job or product.")
-    for attempt in sorted(set(found), key=lambda one: one.intended_at):
+    for attempt in found:
         yield from _history(database, attempt)
 
 

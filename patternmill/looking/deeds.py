@@ -13,7 +13,7 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause, unpause
 from patternmill.ledger.database import Database
 from patternmill.money import money
-from patternmill.orders import OrderPlan, place_order, plan_order
+from patternmill.orders import OrderPlan, check_order_name, place_order, plan_order
 from patternmill.planning import plan_run
 from patternmill.request import End, Request
 from patternmill.run import check_name, check_sheet, open_run
@@ -104,6 +104,7 @@ class Deeds:
         check_name(self.environment, self.settings)
         place = self.database, self.environment, self.catalog
         plan = await asyncio.to_thread(plan_order, *place, asked.quantities)
+        check_order_name(self.database, self.environment, asked.name.strip(), plan)
         lines = [f"{line.quantity:,} × {line.sku} ({line.product_id})" for line in plan.lines]
         question = f"Make the checkout {asked.name.strip()} of {counted(plan.pieces, 'piece')}?"
         return Planned([*plan.left_out, *lines], question, partial(self._place, asked.name.strip(), plan))

@@ -83,7 +83,8 @@
   function decision(card) {
     const line = make("p", { class: "decision" });
     if (card.verdict) line.append(make("b", { class: card.verdict }, words(card.verdict)));
-    if (card.newest > 1 || card.take > 1) line.append(make("span", {}, `take ${card.take} of ${card.newest}`));
+    if (card.newest > 1 || card.take > 1) line.append(make("button",
+      { type: "button", "data-do": "takes", "aria-label": `Takes: ${card.prompt}` }, `take ${card.take} of ${card.newest}`));
     if (card.note) line.append(make("q", {}, card.note));
     if (card.person) line.append(make("small", {}, card.person));
     return line.childNodes.length ? line : "";
@@ -95,7 +96,7 @@
     const verdicts = ["pick", "reject", "again"].map((name) =>
       button(name, name[0].toUpperCase() + name.slice(1), String(card.verdict === name)));
     return make("div", { class: "buttons", role: "group", "aria-label": `Decide: ${card.prompt}` },
-      ...verdicts, button("note", "Note"), card.newest > 1 ? button("takes", "Takes") : "");
+      ...verdicts, button("note", "Note"));
   }
 
   function rows(card, isOpen) {
@@ -179,7 +180,7 @@
 
   function tell(id, text) {
     const element = byId(id);
-    if (element.textContent !== text) element.textContent = text;
+    if (element.textContent !== text) element.replaceChildren(...linked(text));
     if (id !== "said") element.hidden = !text;
   }
 
@@ -252,7 +253,7 @@
       if (undo.includes(before)) undo.splice(undo.indexOf(before), 1);
       if (cards.has(card.id)) accept([{ ...cards.get(card.id), verdict: before.verdict, note: before.note }]);
       say(answer.error);
-    } else say(`Saved: ${words(verdict) || "no verdict"}, ${card.prompt}`);
+    } else say(`Saved: ${note === before.note ? words(verdict) || "no verdict" : "note"}, ${card.prompt}`);
     await look();
   }
 
@@ -260,9 +261,10 @@
 
   let following = 0, close = null;
 
+  const linked = (text) => text.split(/(https?:\/\/\S+)/).map((part, at) =>
+    at % 2 ? make("a", { href: part, target: "_blank", rel: "noopener noreferrer" }, part) : part);
+
   function lines(texts) {
-    const linked = (text) => text.split(/(https?:\/\/\S+)/).map((part, at) =>
-      at % 2 ? make("a", { href: part, target: "_blank", rel: "noopener noreferrer" }, part) : part);
     const nodes = texts.filter(Boolean).map((text) => (typeof text === "string" ? make("p", {}, ...linked(text)) : text));
     byId("lines").replaceChildren(...nodes);
   }
@@ -369,7 +371,8 @@
   // ---- Keys and clicks
 
   const KEYS = [["J, →", "the next pattern"], ["K, ←", "the one before"], ["↓, ↑", "the row of patterns below, above"], ["P", "pick"], ["X", "reject"],
-    ["A", "again"], ["N", "note"], ["T", "takes"], ["Z", "undo"], ["Space", "tick its products"], ["/", "search"], ["?", "this list"]];
+    ["A", "again"], ["N", "note"], ["T", "takes"], ["Z", "undo"], ["Space", "tick its products"], ["O", "order what is ticked"], ["R", "remake what is marked"], ["/", "search"], ["?", "this list"]];
+  const OF_PAGE = { o: "order", r: "remake", z: "undo", "?": "keys" };
   const OF_CARD = { p: "pick", x: "reject", a: "again", n: "note", t: "takes" };
 
   function move(by) {
@@ -391,8 +394,7 @@
     if (by) return move(by), true;
     if (key === "/") return byId("search").focus(), true;
     if (!isServed) return false;
-    if (key === "?") return DEEDS.keys(), true;
-    if (key === "z") return DEEDS.undo(), true;
+    if (key in OF_PAGE) return byId("deeds").querySelector(`[data-deed="${OF_PAGE[key]}"]`)?.click(), true;
     const card = cards.get(current);
     if (key === " " && card && event.target.matches("article")) return tick(card.rows), true;
     if (!card?.take || !(key in OF_CARD)) return false;

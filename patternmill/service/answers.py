@@ -159,9 +159,8 @@ def decide_create(answer: Answer, now: Situation) -> Decision:
         return _wait(answer, now, in_doubt=may_be_executed and answer.trouble != "unreachable")
     if status < 300 and (made := made_in(answer.data, now.asked.stage)):
         return _created(made, now)
-    words = Words(
-        answer.data, answer.text if status >= 400 else "", now.asked.sent
-    )  # half a job says nothing
+    # Half a job says nothing.
+    words = Words(answer.data, answer.text if status >= 400 else "", now.asked.sent)
     if words.say_under_way:
         return _wait(answer, now, in_doubt=True)
     if status in (409, 412) or words.say_known:
@@ -259,6 +258,20 @@ def decide_poll(answer: Answer, now: Situation) -> Decision:
     if now.elapsed > now.patience:
         return Unclear(f"The job {job} has not ended; the last answer: {answer.reason}.")
     return Again(answer.retry_after or now.pause, told=status == 429)
+
+
+def decide_report(answer: Answer, name: str) -> Refused | Unclear | None:
+    """Return why the report of this name did not arrive, or may not have. Sent again, it could arrive twice."""
+    status, said = answer.status or 0, answer.reason
+    if 200 <= status < 300 and isinstance(answer.data, dict) and answer.data.get("requestId") == name:
+        return None
+    if status in (429, 503):
+        return Refused("no_reports", f"The service takes no reports for now ({said}). Send it again later.")
+    is_refused = 300 <= status < 500 and status not in _UNCERTAIN
+    if is_refused or answer.trouble in ("unusable", "unreachable"):
+        _, remedy = STOPPING.get(status, ("", ""))
+        return Refused("report_refused", f"The report was not taken ({said}). {remedy}".strip())
+    return Unclear(f"The report may have arrived ({said}). Sent again, it may arrive twice.")
 
 
 def _followed(answer: Answer, data: dict[str, Any], now: Situation) -> Decision:

@@ -26,7 +26,7 @@ from patternmill.service import answers
 from patternmill.service.answers import Again, Answer, Decision, Situation
 from patternmill.service.evidence import Asked, IsOther, repeats
 from patternmill.service.pacing import Pace, Polling
-from patternmill.settings import Settings
+from patternmill.settings import LEAST_SECRET, Settings
 from patternmill.states import Attempt
 
 _POLL = "jobs/get"
@@ -34,8 +34,6 @@ _POLL = "jobs/get"
 _MOST_BYTES, _LONGEST_LINE = 4 << 20, 256 << 10
 #: In seconds: how long a connection may take to stand, and be kept; common servers close idle ones after five.
 _CONNECT, _KEEP_ALIVE, _MOST_CONNECTIONS = 10.0, 4.0, 100
-#: A shorter key would be found in any text; no service gives such keys.
-_LEAST_SECRET = 8
 #: The least time in seconds for which a job of an earlier run is followed.
 _GRACE = 120.0
 #: Errors with which no byte of the request has left.
@@ -236,7 +234,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         return replace(decision, message=self._without_key(decision.message))
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._secret, "***") if len(self._secret) >= _LEAST_SECRET else text
+        return text.replace(self._secret, "***") if len(self._secret) >= LEAST_SECRET else text
 
     def _trouble(self, error: Exception) -> Answer:
         """Return what an exception means. Its own text is not used: it can contain addresses.

@@ -11,12 +11,9 @@ from patternmill.text import key
 #: with its value), `jobId` or `result`.
 IsOther = Callable[[str, Any], bool]
 _RESULTS = {
-    Stage.REFERENCE: "referenceId",
-    Stage.PATTERN: "patternId",
-    Stage.REFINEMENT: "patternId",
-    Stage.PRODUCT: "productId",
-    Stage.CHECKOUT: "checkoutId",
-}
+    Stage.REFERENCE: "referenceId", Stage.PATTERN: "patternId", Stage.REFINEMENT: "patternId",
+    Stage.PRODUCT: "productId", Stage.CHECKOUT: "checkoutId",
+}  # fmt: skip
 #: What a service may make without a job.
 AT_ONCE = frozenset({Stage.REFERENCE, Stage.CHECKOUT})
 _KINDS = frozenset({Stage.REFERENCE, Stage.PATTERN, Stage.PRODUCT, Stage.CHECKOUT})
@@ -79,28 +76,21 @@ def _of_result(data: Mapping[str, Any], asked: Asked, own: Stage) -> str:
     if data.get("status") == "failed":
         return f"is said to have failed, and names its result {result}" if result else ""
     if result:
-        return (
-            f"names the result {result}, which another item has" if asked.is_other("result", result) else ""
-        )
+        is_taken = asked.is_other("result", result)
+        return f"names the result {result}, which another item has" if is_taken else ""
     others = [one for one in _KINDS if result_in(data, one)]
     return f"ended with a {others[0]}, and a {asked.stage} was asked for" if others else ""
 
 
 def repeats(data: Mapping[str, Any], sent: Mapping[str, Any]) -> set[str]:
     """Return the fields of a request that an answer repeats exactly."""
-    repeated = set[str]()
-    for name, values in _named(data, sent).items():
-        if sent[name] in values:
-            repeated.add(name)
-    return repeated
+    return {name for name, values in _named(data, sent).items() if sent[name] in values}
 
 
 def _identifier(data: Any, name: str) -> str:
-    value = data.get(name) if isinstance(data, dict) else None
-    is_usable = (
-        isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable() and value.strip()
-    )
-    return str(value) if is_usable else ""
+    value: Any = data.get(name) if isinstance(data, dict) else None
+    is_text = isinstance(value, str) and value.isprintable() and value.strip()
+    return str(value) if is_text and len(value) <= _LONGEST_ID else ""
 
 
 def _named(data: Mapping[str, Any], sent: Mapping[str, Any], depth: int = 3) -> dict[str, list[Any]]:

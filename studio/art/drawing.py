@@ -1,57 +1,72 @@
-"""The drawing process: reads orders from standard input, one JSON object a line, and writes pictures as files.
-
-It answers each order with one line, and ends when its input does, so that it never outlives its parent.
-"""
+"""What the drawing processes do: pictures drawn and kept as files, and uploaded ones read."""
 
 from __future__ import annotations
 
-import json
+import hashlib
+import io
 import os
-import sys
+import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 from studio.art.products import product_image
 from studio.art.tile import tile_image
-from studio.design import Design
+from studio.design import Design, NotUsable
 
-Order = Mapping[str, Any]
-#: The most bytes of address space, libraries and their threads included.
-MOST_MEMORY = 4 << 30
-
-
-def serve(orders: IO[str], answers: IO[str]) -> None:
-    """Draw each order and answer it, in its turn."""
-    for line in orders:
-        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
-        answers.flush()
+#: The formats that are recognised by their contents; names and stated types do not count.
+FORMATS = ("PNG", "JPEG", "WEBP")
+PIXELS_LIMIT = 40_000_000
+#: The most pixels on a side: a reference only guides, and more would guide no better.
+SIDE_LIMIT = 2048
 
 
-def _answer(order: Order) -> dict[str, str]:
-    """Draw an order, and report whatever goes wrong to the caller: one bad order must not end the process."""
-    try:
-        save(picture(order), Path(order["path"]))
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-    return {}
+def draw(order: Mapping[str, Any], width: int, path: Path) -> None:
+    """Draw a picture and keep it as this file."""
+    keep(picture(order, width), path, compress_level=2)  # level 6 takes four times as long and saves a fifth
 
 
-def picture(order: Order) -> Image.Image:
+def picture(order: Mapping[str, Any], width: int) -> Image.Image:
     """Return the picture of a pattern, or of a product when a category is given."""
-    design, width = Design.model_validate(order["design"]), int(order["width"])
-    references = tuple(colours_of(Image.open(path)) for path in order["references"])
+    design = Design.model_validate(order["design"])
     if order["category"] is None:
-        return tile_image(design, references, width)
-    return product_image(_tile(design, references), order["category"], order["selections"], width)
+        return tile_image(design, width)
+    return product_image(_tile(design), order["category"], order["selections"], width)
 
 
 #: The number of patterns that are kept: products of a catalog come in groups that share one.
 _tile = lru_cache(32)(tile_image)
+
+
+def read_reference(raw: bytes, path: Path) -> dict[str, Any]:
+    """Keep what an uploaded picture shows, and return its digest, size and colours. Raises NotUsable.
+
+    It is drawn anew from the pixels: nothing else of the file is left, no metadata, no colour profile, nothing after
+    the end of the picture.
+    """
+    image = decode(raw)
+    sha256 = keep(Image.frombytes("RGB", image.size, image.tobytes()), path)
+    return {"sha256": sha256, "width": image.width, "height": image.height, "colours": colours_of(image)}
+
+
+def decode(raw: bytes) -> Image.Image:
+    """Return the picture upright, on white where it is transparent. Raises NotUsable."""
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(raw), formats=FORMATS) as image:
+            if image.width * image.height > PIXELS_LIMIT:
+                raise NotUsable(f"has {image.width} x {image.height} pixels; at most {PIXELS_LIMIT} are read")
+            image.draft("RGB", (SIDE_LIMIT, SIDE_LIMIT))
+            upright = ImageOps.exif_transpose(image)
+            upright.thumbnail((SIDE_LIMIT, SIDE_LIMIT))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise NotUsable("is no PNG, JPEG or WebP picture that can be read") from error
+    seen = upright.convert("RGBA")
+    plain = Image.new("RGB", seen.size, "white")
+    plain.paste(seen, mask=seen.getchannel("A"))
+    return plain
 
 
 def colours_of(reference: Image.Image) -> tuple[str, ...]:
@@ -62,24 +77,11 @@ def colours_of(reference: Image.Image) -> tuple[str, ...]:
     return tuple("#{:02x}{:02x}{:02x}".format(*rgb) for rgb in largest)
 
 
-def save(image: Image.Image, path: Path) -> None:
-    """Write the file whole: it appears under its name when it is complete."""
+def keep(image: Image.Image, path: Path, **options: Any) -> str:
+    """Write the file, which appears under its name when it is complete; return the SHA-256 of its bytes."""
+    file = io.BytesIO()
+    image.save(file, "PNG", **options)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    # Level 6 takes four times as long and saves a fifth.
-    image.save(part, "PNG", compress_level=2)
+    part.write_bytes(file.getvalue())
     part.replace(path)
-
-
-def _bound() -> None:
-    """Limit this process's memory: a stranger's picture may make it fail, but not take the machine down."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-
-
-if __name__ == "__main__":
-    _bound()
-    # New work goes first; its pictures are drawn meanwhile.
-    os.nice(5)
-    serve(sys.stdin, sys.stdout)
+    return hashlib.sha256(file.getvalue()).hexdigest()

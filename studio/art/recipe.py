@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -75,14 +74,13 @@ class Recipe:
     size: float
 
 
-def recipe_of(design: Design, references: Sequence[tuple[Colour, ...]] = ()) -> Recipe:
-    """Return the recipe of a design with its edits and its other colours.
-
-    `references` are the colours of its reference pictures, which count where the prompt names none.
-    """
+def recipe_of(design: Design) -> Recipe:
+    """Return the recipe of a design with its edits and its other colours."""
     reading, seed = read_prompt(design.prompt), seed_of(design.prompt, design.seed)
-    if references and not reading.colours and reading.ground is None:
-        reading = reading.coloured(tuple(dict.fromkeys(one for each in references for one in each))[:6])
+    if design.references and not reading.colours and reading.ground is None:
+        reading = reading.coloured(
+            tuple(dict.fromkeys(one for each in design.references for one in each))[:6]
+        )
     if design.palette:
         reading = reading.coloured(design.palette)
     for change in design.changes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import resvg_py
 from PIL import Image, ImageOps
 
 from studio.art import scenes, shapes
-from studio.art.colour import Colour
 from studio.art.recipe import Recipe, recipe_of
 from studio.art.sheet import Sheet
 from studio.design import Crop, Design, Extend
@@ -23,11 +22,9 @@ FAMILIES: dict[str, Callable[[Sheet], None]] = {
 }  # fmt: skip
 
 
-def tile_image(
-    design: Design, references: Sequence[tuple[Colour, ...]] = (), side: int = SIDE
-) -> Image.Image:
-    """Return the tile of a design, `side` pixels long; `references` are its pictures' colours."""
-    tile = rasterise(svg_of(recipe_of(design, references)), side)
+def tile_image(design: Design, side: int = SIDE) -> Image.Image:
+    """Return the tile of a design, `side` pixels long."""
+    tile = rasterise(svg_of(recipe_of(design)), side)
     for change in design.changes:
         if isinstance(change, Crop):
             tile = _cropped(tile, change)

@@ -2,90 +2,77 @@
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter
-
-from studio.design import Change, Crop, Design, Edit, Extend
-from studio.errors import FieldFault, Refusal, unknown
-from studio.instruments import prompt_marks
-from studio.models import find_model
-from studio.operations.context import Answer, Caller, Context, timestamp
-from studio.operations.jobs import Jobs, Work, picture_url
-from studio.operations.references import References
-from studio.requests import CreatePattern, GetPattern, Page, RefineBody
-from studio.store.records import Job, Subject
+from studio import requests
+from studio.answers import JobAnswer, PatternAnswer, PatternPage
+from studio.design import Change, Crop, Design, Edit, Extend, Recolor
+from studio.offer import find_model
+from studio.operations import jobs
+from studio.operations.call import Call, part_of, place, timestamp
+from studio.operations.references import find_reference
+from studio.records import Job, Subject
+from studio.wire import FieldFault, Refusal
 
 #: The most changes to a pattern and its ancestors together, and the most repeats of its first tile in each direction.
-CHANGES_LIMIT = 32
-REPEATS_LIMIT = 9
-CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+CHANGES_LIMIT, REPEATS_LIMIT = 32, 9
 
 
-class Patterns:
-    """`patterns/*`."""
+def create(call: Call, body: requests.CreatePattern) -> JobAnswer:
+    """Generate a pattern from a prompt."""
 
-    def __init__(self, context: Context, jobs: Jobs, references: References) -> None:
-        self._context = context
-        self._jobs = jobs
-        self._references = references
-
-    def create(self, body: CreatePattern, caller: Caller) -> Answer:
-        return self._jobs.start(body, caller, lambda: self._work(body, caller))
-
-    def get(self, body: GetPattern, caller: Caller) -> Answer:
-        return pattern_body(self.find(body.patternId, caller), caller)
-
-    def list(self, body: Page, caller: Caller) -> Answer:
-        return self._jobs.listed_results("pattern", body, caller, lambda job: pattern_body(job, caller))
-
-    def find(self, pattern_id: str, caller: Caller) -> Job:
-        """Return the job that made this pattern. Raises Refusal (404)."""
-        return self._jobs.of_result("pattern", pattern_id, caller)
-
-    def failure(self, prompt: str) -> str | None:
-        """Return why a job of this prompt is going to fail, if it is. Raises Refusal (422)."""
-        prompt_marks.refuse_content(prompt)
-        return prompt_marks.pattern_failure(prompt, self._context.store.jobs.times_asked)
-
-    def _work(self, body: CreatePattern, caller: Caller) -> Work:
-        failure = self.failure(body.prompt)
-        if find_model(body.model) is None:
-            raise unknown("model", body.model)
+    def plan() -> tuple[Subject, str | None]:
+        failure = _failure(call, body.prompt)
+        find_model(body.model)
         # Without a seed, a prompt that is requested again is drawn differently: whoever pays twice wants a choice.
-        again = self._context.store.jobs.times_asked(body.prompt) or None
+        again = _times_asked(call, body.prompt) or None
         design = Design(
             prompt=body.prompt,
             model=body.model,
             seed=again if body.seed is None else body.seed,
             palette=body.palette,
-            references=tuple(self._references.find(one, caller).sha256 for one in body.referenceIds),
+            references=tuple(find_reference(call, one).colours for one in body.referenceIds),
         )
-        return Work(Subject(design=design, size=body.size, reference_ids=body.referenceIds), failure)
+        return Subject(design=design, size=body.size, reference_ids=body.referenceIds), failure
+
+    return jobs.start(call, body, plan)
 
 
-class Refine:
-    """`refine/*`: each is one change, of which a new pattern comes."""
-
-    def __init__(self, jobs: Jobs, patterns: Patterns) -> None:
-        self._jobs = jobs
-        self._patterns = patterns
-
-    def change(self, body: RefineBody, caller: Caller) -> Answer:
-        return self._jobs.start(body, caller, lambda: self._work(body, caller))
-
-    edit = recolor = crop = extend = change
-
-    def _work(self, body: RefineBody, caller: Caller) -> Work:
-        parent = self._patterns.find(body.patternId, caller)
-        change = _change(body, caller.operation.removeprefix("refine/"))
-        subject = parent.subject
-        design = subject.design.model_copy(update={"changes": (*subject.design.changes, change)})
-        _check_changes(design)
-        failure = self._patterns.failure(change.prompt) if isinstance(change, Edit) else None
-        return Work(subject.model_copy(update={"design": design, "parent_id": body.patternId}), failure)
+def get(call: Call, body: requests.GetPattern) -> PatternAnswer:
+    """Return a pattern."""
+    return _answer(call, find_pattern(call, body.patternId))
 
 
-def pattern_body(job: Job, caller: Caller) -> Answer:
-    """Return the record of a pattern that is there."""
+def list_patterns(call: Call, body: requests.Page) -> PatternPage:
+    """List all patterns."""
+    found, cursor = part_of(body, jobs.results(call, "pattern", place(body)))
+    return {"patterns": [_answer(call, job) for job in found], "nextCursor": cursor}
+
+
+def edit(call: Call, body: requests.EditPattern) -> JobAnswer:
+    """Make a new pattern: this one with more words."""
+    return _refine(call, body, Edit(prompt=body.prompt))
+
+
+def recolor(call: Call, body: requests.RecolorPattern) -> JobAnswer:
+    """Make a new pattern: this one in other colours."""
+    return _refine(call, body, Recolor(palette=tuple(body.palette)))
+
+
+def crop(call: Call, body: requests.CropPattern) -> JobAnswer:
+    """Make a new pattern: a part of this one's tile."""
+    return _refine(call, body, Crop(x=body.x, y=body.y, width=body.width, height=body.height))
+
+
+def extend(call: Call, body: requests.ExtendPattern) -> JobAnswer:
+    """Make a new pattern: this one with a larger repeat."""
+    return _refine(call, body, Extend(columns=body.columns, rows=body.rows))
+
+
+def find_pattern(call: Call, pattern_id: str) -> Job:
+    """Return the job that made this pattern. Raises Refusal (404)."""
+    return jobs.of_result(call, "pattern", pattern_id)
+
+
+def _answer(call: Call, job: Job) -> PatternAnswer:
     subject, design = job.subject, job.subject.design
     return {
         "patternId": job.result_id,
@@ -93,19 +80,41 @@ def pattern_body(job: Job, caller: Caller) -> Answer:
         "model": design.model,
         "seed": design.seed,
         "size": subject.size,
-        "palette": design.palette,
-        "referenceIds": subject.reference_ids,
+        "palette": list(design.palette),
+        "referenceIds": list(subject.reference_ids),
         "parentPatternId": subject.parent_id,
         "change": design.changes[-1].model_dump(mode="json") if design.changes else None,
-        "imageUrl": picture_url(caller, job),
+        "imageUrl": jobs.picture_url(call, job),
         "createdAt": timestamp(job.ends_at),
     }
 
 
-def _change(body: RefineBody, operation: str) -> Change:
-    """Return the change that the body's own fields describe."""
-    names = type(body).model_fields.keys() - RefineBody.model_fields.keys()
-    return CHANGE.validate_python({"operation": operation, **{name: getattr(body, name) for name in names}})
+def _refine(call: Call, body: requests.RefineBody, change: Change) -> JobAnswer:
+    def plan() -> tuple[Subject, str | None]:
+        subject = find_pattern(call, body.patternId).subject
+        design = subject.design.model_copy(update={"changes": (*subject.design.changes, change)})
+        _check_changes(design)
+        failure = _failure(call, change.prompt) if isinstance(change, Edit) else None
+        return subject.model_copy(update={"design": design, "parent_id": body.patternId}), failure
+
+    return jobs.start(call, body, plan)
+
+
+def _failure(call: Call, prompt: str) -> str | None:
+    """Return why a job of this prompt is going to fail, if it is. Raises Refusal (422). Both are for rehearsals."""
+    marks = prompt.lower()
+    if "[refuse]" in marks:
+        raise Refusal(422, "content_refused", "The prompt is refused, because it contains [refuse].")
+    if "[fail]" in marks:
+        return "The pattern could not be generated, because its prompt contains [fail]."
+    if "[fail once]" in marks and not _times_asked(call, prompt):
+        return "The pattern could not be generated this time, because its prompt contains [fail once]."
+    return None
+
+
+def _times_asked(call: Call, prompt: str) -> int:
+    """Return how many patterns of this prompt were asked for, refined ones included."""
+    return len([*call.store.newest(Job, **{"subject.design.prompt": prompt, "kind": "pattern"})])
 
 
 def _check_changes(design: Design) -> None:
@@ -115,17 +124,12 @@ def _check_changes(design: Design) -> None:
         side = "width" if last.x + last.width > 1 else "height"
         fault = FieldFault(side, "reaches beyond the tile")
         raise Refusal(422, "invalid_crop", f"The crop's {side} reaches beyond the tile.", (fault,))
-    if len(design.changes) > CHANGES_LIMIT or _repeats(design) > REPEATS_LIMIT:
-        raise Refusal(
-            422,
-            "too_many_changes",
-            f"A pattern may have {CHANGES_LIMIT} changes, and its tile may be extended {REPEATS_LIMIT}-fold.",
-        )
-
-
-def _repeats(design: Design) -> int:
     columns = rows = 1
     for change in design.changes:
         if isinstance(change, Extend):
             columns, rows = columns * change.columns, rows * change.rows
-    return max(columns, rows)
+    if len(design.changes) > CHANGES_LIMIT or max(columns, rows) > REPEATS_LIMIT:
+        message = (
+            f"A pattern may have {CHANGES_LIMIT} changes, and its tile may be extended {REPEATS_LIMIT}-fold."
+        )
+        raise Refusal(422, "too_many_changes", message)

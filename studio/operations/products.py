@@ -3,63 +3,60 @@
 from __future__ import annotations
 
 from studio import offer
-from studio.errors import Refusal, unknown
-from studio.instruments import prompt_marks
-from studio.operations.context import Answer, Caller, Context, timestamp
-from studio.operations.jobs import Jobs, Work, picture_url
-from studio.operations.patterns import Patterns
+from studio.answers import JobAnswer, ProductAnswer, ProductPage
+from studio.operations import jobs
+from studio.operations.call import Call, part_of, place, timestamp
+from studio.operations.patterns import find_pattern
+from studio.records import Article, Job, Subject
 from studio.requests import CreateProduct, GetProduct, Page
-from studio.store.records import Article, Job, Subject
+from studio.wire import Refusal
 
 
-class Products:
-    """`products/*`."""
+def create(call: Call, body: CreateProduct) -> JobAnswer:
+    """Build a product from a pattern."""
 
-    def __init__(self, context: Context, jobs: Jobs, patterns: Patterns) -> None:
-        self._context = context
-        self._jobs = jobs
-        self._patterns = patterns
-
-    def create(self, body: CreateProduct, caller: Caller) -> Answer:
-        return self._jobs.start(body, caller, lambda: self._work(body, caller))
-
-    def get(self, body: GetProduct, caller: Caller) -> Answer:
-        return self._answer(self.find(body.productId, caller), caller)
-
-    def list(self, body: Page, caller: Caller) -> Answer:
-        return self._jobs.listed_results("product", body, caller, lambda job: self._answer(job, caller))
-
-    def find(self, product_id: str, caller: Caller) -> Job:
-        """Return the job that built this product. Raises Refusal (404)."""
-        return self._jobs.of_result("product", product_id, caller)
-
-    def _work(self, body: CreateProduct, caller: Caller) -> Work:
-        design = self._patterns.find(body.patternId, caller).subject.design
-        category = offer.find_category(self._context.environment, body.categoryId)
-        if category is None:
-            raise unknown("category", body.categoryId)
-        _check_selections(category, body.selections)
+    def plan() -> tuple[Subject, str | None]:
+        design = find_pattern(call, body.patternId).subject.design
+        category = offer.find_category(call.studio.environment, body.categoryId)
+        faults = offer.selection_faults(category, body.selections)
+        if faults:
+            message = "; ".join(fault.message for fault in faults)
+            raise Refusal(422, "invalid_selections", f"The selections cannot be made: {message}.", faults)
         selections = category.complete(body.selections)
         article = Article(pattern_id=body.patternId, category_key=category.key, selections=selections)
-        return Work(Subject(design=design, article=article), prompt_marks.product_failure(design.prompt))
+        failure = None
+        if "[fail product]" in design.prompt.lower():
+            failure = "The product could not be built, because its pattern's prompt contains [fail product]."
+        return Subject(design=design, article=article), failure
 
-    def _answer(self, job: Job, caller: Caller) -> Answer:
-        article = job.article
-        return {
-            "productId": job.result_id,
-            "patternId": article.pattern_id,
-            "categoryId": article.category.category_id(self._context.environment),
-            "selections": article.selections,
-            "price": offer.money(article.price),
-            "imageUrl": picture_url(caller, job),
-            "patternImageUrl": picture_url(caller, self._patterns.find(article.pattern_id, caller)),
-            "createdAt": timestamp(job.ends_at),
-        }
+    return jobs.start(call, body, plan)
 
 
-def _check_selections(category: offer.Category, selections: dict[str, str]) -> None:
-    """Raise Refusal (422) that names every option at fault."""
-    faults = offer.selection_faults(category, selections)
-    if faults:
-        message = "; ".join(fault.message for fault in faults)
-        raise Refusal(422, "invalid_selections", f"The selections cannot be made: {message}.", faults)
+def get(call: Call, body: GetProduct) -> ProductAnswer:
+    """Return a product."""
+    return _answer(call, find_product(call, body.productId))
+
+
+def list_products(call: Call, body: Page) -> ProductPage:
+    """List all products."""
+    found, cursor = part_of(body, jobs.results(call, "product", place(body)))
+    return {"products": [_answer(call, job) for job in found], "nextCursor": cursor}
+
+
+def find_product(call: Call, product_id: str) -> Job:
+    """Return the job that built this product. Raises Refusal (404)."""
+    return jobs.of_result(call, "product", product_id)
+
+
+def _answer(call: Call, job: Job) -> ProductAnswer:
+    article = job.article
+    return {
+        "productId": job.result_id,
+        "patternId": article.pattern_id,
+        "categoryId": article.category.category_id(call.studio.environment),
+        "selections": article.selections,
+        "price": offer.money(article.price),
+        "imageUrl": jobs.picture_url(call, job),
+        "patternImageUrl": jobs.picture_url(call, find_pattern(call, article.pattern_id)),
+        "createdAt": timestamp(job.ends_at),
+    }

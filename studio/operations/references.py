@@ -1,88 +1,82 @@
-"""References: uploaded pictures that guide the colours and motifs of a pattern."""
+"""References: uploaded pictures whose colours guide a pattern."""
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
+import base64
 
-from studio.errors import unknown
-from studio.operations.context import Answer, Caller, Context, address, identifier, listing, timestamp
-from studio.reference_reading import ReferencePicture, upload
-from studio.requests import CreateReference, GetReference, Page
-from studio.store.records import Reference
-
-
-class References:
-    """`references/*`. A deleted one is not found again."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._table = context.store.references
-        self.directory = context.home / "references"
-
-    async def create(self, body: CreateReference, caller: Caller) -> Answer:
-        """Read and keep an uploaded picture. It alone takes long, so others are answered meanwhile."""
-        earlier = self._context.earlier(body, caller)
-        if earlier is None:
-            picture = await upload(body.data, self.directory)
-            # The same request may have arrived again meanwhile.
-            earlier = self._context.earlier(body, caller) or self._add(body, caller, picture)
-        return _answer(self.find(earlier, caller), caller)
-
-    def get(self, body: GetReference, caller: Caller) -> Answer:
-        return _answer(self.find(body.referenceId, caller), caller)
-
-    def list(self, body: Page, caller: Caller) -> Answer:
-        read = partial(self._table.page, account=caller.account, deleted_at=None)
-        return listing("references", body, read, lambda one: _answer(one, caller))
-
-    def delete(self, body: GetReference, caller: Caller) -> Answer:
-        """Delete a reference. Patterns that were made with it stay, and so does their file."""
-        reference = self.find(body.referenceId, caller)
-        sha256 = reference.sha256
-        self._table.update({"deleted_at": self._context.clock()}, reference_id=reference.reference_id)
-        if not (self._table.one(sha256=sha256, deleted_at=None) or self._table.one(sha256=sha256, used=1)):
-            self.file_of(sha256).unlink(missing_ok=True)
-        return {"referenceId": reference.reference_id, "deleted": True}
-
-    def find(self, reference_id: str, caller: Caller) -> Reference:
-        """Return the account's reference. Raises Refusal (404)."""
-        reference = self._table.one(reference_id=reference_id, account=caller.account, deleted_at=None)
-        if reference is None:
-            raise unknown("reference", reference_id)
-        return reference
-
-    def picture(self, picture_id: str) -> Path | None:
-        """Return the file of the reference at this address."""
-        reference = self._table.one(picture_id=picture_id, deleted_at=None)
-        return None if reference is None else self.file_of(reference.sha256)
-
-    def file_of(self, sha256: str) -> Path:
-        """Return where the picture of this digest is kept."""
-        return self.directory / f"{sha256}.png"
-
-    def _add(self, body: CreateReference, caller: Caller, picture: ReferencePicture) -> str:
-        reference = Reference(
-            reference_id=identifier("ref"),
-            account=caller.account,
-            name=body.name,
-            picture_id=address(),
-            created_at=self._context.clock(),
-            **vars(picture),
-        )
-        with self._context.store.transaction():
-            self._table.add(reference)
-            self._context.accept(body, caller, reference.reference_id)
-        return reference.reference_id
+from studio.answers import DeletedReference, ReferenceAnswer, ReferencePage
+from studio.design import NotUsable
+from studio.operations.call import Call, address, identifier, part_of, place, timestamp
+from studio.pictures import PictureFault
+from studio.records import Reference
+from studio.requests import REFERENCE_LIMIT, CreateReference, GetReference, Page
+from studio.wire import FieldFault, Refusal, unknown
 
 
-def _answer(reference: Reference, caller: Caller) -> Answer:
+async def create(call: Call, body: CreateReference) -> ReferenceAnswer:
+    """Upload a picture."""
+    earlier = call.earlier(body)
+    if earlier is None:
+        reference = await _read(call, body)
+        # It alone takes long, so that others are answered meanwhile: the same request may have arrived again.
+        earlier = call.earlier(body) or reference.reference_id
+        if earlier == reference.reference_id:
+            call.accept(body, earlier, reference)
+    return _answer(call, find_reference(call, earlier))
+
+
+def get(call: Call, body: GetReference) -> ReferenceAnswer:
+    """Return an uploaded picture."""
+    return _answer(call, find_reference(call, body.referenceId))
+
+
+def list_references(call: Call, body: Page) -> ReferencePage:
+    """List all uploaded pictures."""
+    found, cursor = part_of(body, call.store.newest(Reference, place(body), deleted_at=None))
+    return {"references": [_answer(call, one) for one in found], "nextCursor": cursor}
+
+
+def delete(call: Call, body: GetReference) -> DeletedReference:
+    """Delete an uploaded picture. Patterns that were made with it stay as they are."""
+    reference = find_reference(call, body.referenceId)
+    call.store.change(reference, deleted_at=call.now)
+    call.studio.pictures.reference(reference.picture_id).unlink(missing_ok=True)
+    return {"referenceId": reference.reference_id, "deleted": True}
+
+
+def find_reference(call: Call, reference_id: str) -> Reference:
+    """Return the reference. Raises Refusal (404)."""
+    reference = call.store.find(Reference, reference_id=reference_id, deleted_at=None)
+    if reference is None:
+        raise unknown("reference", reference_id)
+    return reference
+
+
+async def _read(call: Call, body: CreateReference) -> Reference:
+    """Keep the picture of a request. Raises Refusal (413, 422)."""
+    picture_id = address()
+    try:
+        raw = base64.b64decode(body.data, validate=True)
+        if len(raw) > REFERENCE_LIMIT:
+            raise Refusal(413, "too_large", f"The picture is larger than {REFERENCE_LIMIT} bytes.")
+        found = await call.studio.pictures.read_reference(raw, picture_id)
+    except (NotUsable, PictureFault, ValueError) as error:
+        reasons = {NotUsable: str(error), PictureFault: "takes too much time or memory to be read"}
+        reason = reasons.get(type(error), "is not in base64")
+        fault = FieldFault("data", reason)
+        raise Refusal(422, "invalid_picture", f"The picture cannot be used: it {reason}.", (fault,)) from None
+    return Reference(
+        reference_id=identifier("ref"), name=body.name, picture_id=picture_id, created_at=call.now, **found
+    )
+
+
+def _answer(call: Call, reference: Reference) -> ReferenceAnswer:
     return {
         "referenceId": reference.reference_id,
         "name": reference.name,
         "sha256": reference.sha256,
         "width": reference.width,
         "height": reference.height,
-        "imageUrl": f"{caller.origin}/references/{reference.picture_id}.png",
+        "imageUrl": f"{call.origin}/references/{reference.picture_id}.png",
         "createdAt": timestamp(reference.created_at),
     }

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from studio.errors import Refusal
 from studio.offer import CURRENCY_SIGN
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from studio.wire import Refusal
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self';"
@@ -28,13 +25,11 @@ HEADERS = {
 }
 
 
-def page(
-    template: str, request: Request, refusal: Refusal | None = None, status: int = 200, **values: object
-) -> Response:
+def page(template: str, request: Request, refusal: Refusal | None = None, **values: object) -> Response:
     """Return the page of this template; one that shows a refusal has the refusal's status."""
     names = {"path": request.url.path, "refusal": refusal, **values}
-    html = _environment().get_template(template).render(names)
-    return HTMLResponse(html, status if refusal is None else refusal.status, HEADERS)
+    html = _ENVIRONMENT.get_template(template).render(names)
+    return HTMLResponse(html, 200 if refusal is None else refusal.status, HEADERS)
 
 
 def redirect(path: str) -> Response:
@@ -51,22 +46,6 @@ class PageFiles(StaticFiles):
         return response
 
 
-@cache
-def _environment() -> Environment:
-    # Loaded with the first page, so that a studio that only answers operations starts without it.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("studio.pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(money=money, instant=instant)
-    return environment
-
-
 def money(value: Mapping[str, Any]) -> str:
     """Return `{"amount": 1990, "currency": "EUR"}` as `€19.90`."""
     return f"{CURRENCY_SIGN}{value['amount'] / 100:,.2f}"
@@ -76,3 +55,13 @@ def instant(value: datetime | str) -> str:
     """Return an instant in UTC, to the second."""
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("studio.pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(money=money, instant=instant)

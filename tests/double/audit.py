@@ -140,7 +140,8 @@ class Audit:
         if row["status"] not in FINAL:
             return "that is not final"
         if row["status"] != "succeeded":
-            return f"the service has made {made}" if made or not self._may_fail(line) else ""
+            is_of_take = made and not self._takes[line.pattern]  # else it may be that of another take
+            return f"the service has made {made}" if is_of_take or not self._may_fail(line) else ""
         if row["product_id"] in made and row["pattern_id"] in built_on:
             return ""
         return f"it has {row['product_id']} on {row['pattern_id']}, and its own is {made} on {built_on}"

@@ -1,4 +1,4 @@
-"""A browser without a window: pages are opened, and forms sent, with the session as the console's script keeps it."""
+"""A browser without a window: pages are opened, and forms sent, with the key as the console's script keeps it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import asyncio
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode
-
-import httpx
-
-from .in_process import Headers, InProcess
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -23,7 +19,7 @@ class Form:
 class Page(HTMLParser):
     """The page that an answer shows."""
 
-    def __init__(self, answer: httpx.Response) -> None:
+    def __init__(self, answer):
         super().__init__()
         self.answer = answer
         self.status = answer.status_code
@@ -34,23 +30,23 @@ class Page(HTMLParser):
         self.feed(answer.text)
         self.text = " ".join(" ".join(self._texts).split())
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         attributes = {name: value or "" for name, value in attrs}
         self.tags.append((tag, attributes))
         if tag == "form":
-            self.forms.append(Form(attributes["action"]))
+            self.forms.append(Form(attributes.get("action", "")))
         if tag == "input" and "name" in attributes and self.forms:
             self.forms[-1].fields[attributes["name"]] = attributes.get("value", "")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self._texts.append(data)
 
-    def form(self, end: str) -> Form:
+    def form(self, end):
         """Return the form whose address ends so."""
         [form] = [form for form in self.forms if form.action.endswith(end)]
         return form
 
-    def attributes(self, tag: str, name: str) -> list[str]:
+    def attributes(self, tag, name):
         return [
             attributes[name] for its_tag, attributes in self.tags if its_tag == tag and name in attributes
         ]
@@ -59,25 +55,22 @@ class Page(HTMLParser):
 class Visitor:
     """One browser."""
 
-    def __init__(self, studio: InProcess) -> None:
+    def __init__(self, studio):
         self._studio = studio
-        self.session = ""
+        self.key = ""
 
-    def get(self, address: str, headers: Headers | None = None) -> Page:
+    def get(self, address, headers=None):
         return self._ask("GET", address, b"", headers)
 
-    def submit(self, form: Form, headers: Headers | None = None, **fields: str) -> Page:
+    def submit(self, form, headers=None, **fields: str):
         raw = urlencode({**form.fields, **fields}).encode()
         return self._ask("POST", form.action, raw, {**FORM, **(headers or {})})
 
-    def log_in(self, key: str, page: str = "/console") -> Page:
+    def log_in(self, key, page="/console"):
         """Log in as the console's script does, and go on to the page."""
-        answered = self.submit(self.get(page).form("/console/login"), key=key)
-        if answered.status != 200:
-            return answered
-        self.session = answered.answer.text
+        self.key = key
         return self.get(page)
 
-    def _ask(self, method: str, address: str, raw: bytes, headers: Headers | None) -> Page:
-        own = {"Authorization": "", "Studio-Session": self.session, **(headers or {})}
+    def _ask(self, method, address, raw, headers):
+        own = {"Authorization": f"Bearer {self.key}".encode() if self.key else "", **(headers or {})}
         return Page(asyncio.run(self._studio.send(method, address, raw, own, follow_redirects=True)))

@@ -1,25 +1,17 @@
-"""The records of the studio: one model for the rows of each table."""
+"""What the studio keeps: one model for each kind of record."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, NewType
-
-from pydantic import BeforeValidator
+from typing import Any, Literal
 
 from studio import offer
-from studio.design import DEFAULT_SIZE, Design, Size, Value
-from studio.store.database import Record, read_instant, read_json
+from studio.answers import PricedLine
+from studio.design import DEFAULT_SIZE, Design, HexColour, Size, Value
+from studio.store import Instant, Record
 
-#: The account that owns an object; each key belongs to one account.
-Account = NewType("Account", str)
-DEFAULT_ACCOUNT = Account("default")
 #: The kinds of jobs.
 Kind = Literal["pattern", "product"]
-#: How a create request was answered: with a new object, the object it already had, or an error.
-Verdict = Literal["accepted", "repeated", "conflict"]
-Instant = Annotated[datetime, BeforeValidator(read_instant)]
-Json = Annotated[dict[str, Any], BeforeValidator(read_json)]
 
 
 class Article(Value):
@@ -58,21 +50,20 @@ class Subject(Value):
 class Job(Record):
     """One piece of work, whose end was settled when it was accepted."""
 
+    KEYS = ("job_id", "result_id", "picture_id")
+    FOUND_BY = ("subject.design.prompt",)
+
     job_id: str
-    account: Account
     operation: str
     kind: Kind
     request_id: str
-    subject: Annotated[Subject, BeforeValidator(read_json)]
+    subject: Subject
     result_id: str
     picture_id: str
     #: The reason, when it is going to fail.
     failure: str | None
     started_at: Instant
     ends_at: Instant
-
-    def is_running(self, now: datetime) -> bool:
-        return now < self.ends_at
 
     def has_succeeded(self, now: datetime) -> bool:
         return self.failure is None and self.ends_at <= now
@@ -85,62 +76,58 @@ class Job(Record):
 
 
 class CreateRequest(Record):
-    """A create that was accepted, and what was created by it."""
+    """A create that was accepted, a digest of its operation and body, and what was created by it."""
 
-    account: Account
+    KEYS = ("request_id",)
+
     request_id: str
-    operation: str
     digest: str
     object_id: str
-
-
-class RecordLine(Record):
-    """One create request that was understood, as it came in. `job_id` is the ID of what was created."""
-
-    at: Instant
-    operation: str
-    verdict: Verdict
-    request_id: str
-    job_id: str
-    body: Json
-    account: Account
 
 
 class Checkout(Record):
     """A checkout that a buyer is asked to pay: lines as answers have them, with the prices of its creation."""
 
+    KEYS = ("checkout_id", "page_id")
+
     checkout_id: str
-    account: Account
     page_id: str
-    lines: Annotated[list[dict[str, Any]], BeforeValidator(read_json)]
+    lines: list[PricedLine]
     created_at: Instant
     paid_at: Instant | None = None
     cancelled_at: Instant | None = None
 
+    @property
+    def status(self) -> Literal["open", "paid", "cancelled"]:
+        if self.paid_at is not None:
+            return "paid"
+        return "open" if self.cancelled_at is None else "cancelled"
+
 
 class Order(Record):
-    """A paid checkout on its way; the times of its states were settled when it was paid."""
+    """A paid checkout on its way; when it reaches each state was settled when it was paid."""
+
+    KEYS = ("order_id", "checkout_id")
 
     order_id: str
     checkout_id: str
-    account: Account
-    paid_at: Instant
-    production_at: Instant
-    shipped_at: Instant
-    delivered_at: Instant
+    #: When it is paid, in production, shipped and delivered.
+    times: tuple[Instant, Instant, Instant, Instant]
     cancelled_at: Instant | None = None
 
 
 class Reference(Record):
-    """One picture of an account; its file has the name of its digest. Width and height are pixels."""
+    """An uploaded picture, whose file has the name `picture_id`. Sizes are pixels, colours the largest share first."""
+
+    KEYS = ("reference_id", "picture_id")
 
     reference_id: str
-    account: Account
     name: str | None
     picture_id: str
     sha256: str
     width: int
     height: int
+    colours: tuple[HexColour, ...]
     created_at: Instant
     deleted_at: Instant | None = None
 
@@ -148,8 +135,9 @@ class Reference(Record):
 class ApiKey(Record):
     """An API key, known by its digest and never by itself."""
 
+    KEYS = ("key_id", "sha256")
+
     key_id: str
-    account: Account
     name: str
     sha256: str
     created_at: Instant
@@ -157,17 +145,8 @@ class ApiKey(Record):
     revoked_at: Instant | None = None
 
 
-class SessionRecord(Record):
-    """A session of the console: digests of its token and of the API key that opened it."""
-
-    sha256: str
-    key_sha256: str
-    expires_at: Instant
-
-
 class Feedback(Record):
     """One report, after redaction."""
 
-    account: Account
     received_at: Instant
-    report: Json
+    report: dict[str, Any]
