@@ -96,7 +96,8 @@ def test_which_headers_are_certain(tmp_path, header, lines, certain):
 OFFER = Offer(categories=(
     Category.model_validate({"categoryId": "cat_1", "name": "Cushion", "options": [
         {"name": "size", "values": ["40x40cm", "50x50cm"], "required": True},
-        {"name": "fabric", "values": ["cotton", "velvet"]}]}),
+        {"name": "fabric", "values": ["cotton", "velvet"], "required": True},
+        {"name": "colour", "values": ["red", "blue"]}]}),
     Category.model_validate({"categoryId": "cat_2", "name": "Mug", "options": [{"name": "size", "values": ["11oz"]}]}),
 ))  # fmt: skip
 GERMAN = """Artikelnummer;Motiv;Kategorie;Größe;Stoff;Menge
@@ -127,7 +128,7 @@ def test_a_sheet_that_is_wrong_in_several_ways_hears_all_of_it_at_once(tmp_path)
     ]  # fmt: skip
 
 
-def test_a_column_is_no_certain_option_where_its_cells_are_no_values_or_another_column_may_be_it(tmp_path):
+def test_a_column_may_be_a_remark_where_nothing_needs_it_or_it_has_other_cells_or_another_may_be_it(tmp_path):
     def proposed(extra, cells):
         found = checked(
             tmp_path,
@@ -137,6 +138,7 @@ def test_a_column_is_no_certain_option_where_its_cells_are_no_values_or_another_
         return {one.line: one.is_certain for one in found.proposals if one.section == "columns"}
 
     assert proposed("Stoff", "Samt") == {'"Stoff" = "option:fabric"': True}
+    assert proposed("Farbe", "rot") == {'"Farbe" = "option:colour"': False}
     assert proposed("Stoff", "wie immer") == {'"Stoff" = "option:fabric"': False}
     assert proposed("Stoff,Fabric", "Samt,cotton") == {
         '"Stoff" = "option:fabric"': False,
@@ -227,10 +229,10 @@ def test_yes_takes_what_is_certain_alone(double, capsys, monkeypatch):  # noqa: 
     said = capsys.readouterr().err
     assert '"Motiv" = "prompt"' in said
     text = Path("spring.mapping.toml").read_text("utf-8")
-    assert text.splitlines() == ["[columns]", '"Artikelnummer" = "sku"', '"Größe" = "option:size"']
+    assert text.splitlines() == ["[columns]", '"Artikelnummer" = "sku"']
     assert made(double) == (0, 0)
     with Path("spring.mapping.toml").open("a", encoding="utf-8") as file:
-        file.write('"Motiv" = "prompt"\n')
+        file.write('"Motiv" = "prompt"\n"Größe" = "option:size"\n')
     assert command(["import", "spring.csv", "--yes"]) == 0, capsys.readouterr().err
     assert made(double) == (1, 1)
 
@@ -252,7 +254,7 @@ def test_a_german_sheet_of_excel_is_understood_with_a_few_answers(double):  # no
     rows = [("A-1", "blaue Vögel", "Tote", "m", "für Süd"), ("A-2", "Füchse", "Tote", "s", "")]
     german(rows=rows)
     replies = [('encoding = "cp1252"', "y\n"), ('"Artikelnummer" = "sku"', "\n"), ('"Motiv" = "prompt"', "y\n"),
-               ('"Kategorie" = "category"', "\n"), ('"Größe" = "option:size"', "\n")]  # fmt: skip
+               ('"Kategorie" = "category"', "\n"), ('"Größe" = "option:size"', "1\n")]  # fmt: skip
     said, code = asked(["check", "spring.csv"], replies)
     assert (code, "2 rows, all accepted" in said) == (0, True), said
     assert said.count("Is that so?") == len(replies)

@@ -203,7 +203,7 @@ def test_an_option_that_hides_in_a_carried_column_refuses_its_row(tmp_path):
     found = checked(tmp_path, content)
     assert codes(found) == {(2, "option_column")}
     (proposal,) = found.proposals
-    assert (proposal.line, proposal.is_certain) == ('"Size" = "option:size"', True)
+    assert (proposal.line, proposal.is_certain) == ('"Size" = "option:size"', False)
     assert [one.line for one in proposal.others] == ['"Size" = "note"']
     assert not codes(checked(tmp_path, content, '[columns]\nSize = "note"\n'))
     assert not codes(checked(tmp_path, content.replace("Size", "note:Size")))

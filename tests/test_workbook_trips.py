@@ -1,4 +1,4 @@
-"""Workbooks that a run wrote and that come back from Excel: corrected rows are found, numbers and skus are as they were."""
+"""Workbooks that a run wrote and that come back from Excel: corrected rows are found, skus are as shown."""
 
 from pathlib import Path
 

@@ -140,20 +140,22 @@ class Chooser:
     def _hidden(self, category: Category, chosen: Mapping[str, str], cells: Sequence[str]) -> Iterator[Fault]:
         """Yield choices that may hide in columns which are carried only, named as options of the category."""
         for at, cell in zip(self._alike, cells, strict=True):
-            header = self._columns.header[at].strip()
+            title, header = self._columns.header[at], self._columns.header[at].strip()
             for option in _called(category, header) if cell.strip(f" {MISSING}") else ():
                 if option.id not in chosen:
                     name = f"{OPTION}{option.id}"
                     message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
                     remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
-                    choice = self._match(_Choice(self._columns.header[at], option.id, cell), category)
-                    meant = Likely((name,), not isinstance(choice, Fault) or choice.likely.is_certain)
-                    yield Fault(self._columns.header[at], "option_column", message, remedy, name, "", meant)
-                    yield from [choice] if isinstance(choice, Fault) else ()
+                    choice = self._match(_Choice(title, option.id, cell), category)
+                    wrong = [choice] if isinstance(choice, Fault) else []
+                    # A column of what the category does not need may as well be a remark.
+                    is_certain = option.is_needed and all(one.likely.is_certain for one in wrong)
+                    meant = Likely((name,), is_certain)
+                    yield from (Fault(title, "option_column", message, remedy, name, "", meant), *wrong)
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
         for option in category.options or ():
-            if option.required and option.default is None and option.id not in selections:
+            if option.is_needed and option.id not in selections:
                 message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
                 yield Fault(self._columns.title("category"), "missing_option", message, remedy)

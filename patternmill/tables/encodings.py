@@ -78,13 +78,12 @@ def _proposed(raw: bytes) -> Iterator[Proposal]:
     """Yield the encodings that read a text as words, the likeliest first, with the line that differs most in them."""
     lines = [line for line in raw.splitlines() if not line.isascii()]
     lines = lines[:: len(lines) // _MOST_LINES + 1]
-    codecs, texts, scores = dict[int, str](), dict[str, list[str]](), dict[str, tuple[float, float]]()
+    codecs = dict[int, str]()
     for codec in (*_LETTERS, *_PAIRS):
         with suppress(UnicodeError):
             codecs.setdefault(hash(raw.decode(codec)), codec)
-    for codec in codecs.values():
-        texts[codec] = [line.decode(codec) for line in lines]
-        scores[codec] = _score(codec, texts[codec])
+    texts = {codec: [line.decode(codec) for line in lines] for codec in codecs.values()}
+    scores = {codec: _score(codec, those) for codec, those in texts.items()}
     fit = (codec for codec in scores if scores[codec][0] <= _MOST_ODD)
     best = sorted(fit, key=scores.__getitem__)[:_MOST_CANDIDATES]
     at = max(range(len(lines)), key=lambda at: len({texts[codec][at] for codec in best}))

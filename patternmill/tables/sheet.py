@@ -67,7 +67,6 @@ class Sheet:
     doubts: tuple[Unsaid, ...] = ()
 
     def sample(self, at: int) -> str:
-        """Return the first cells of a column."""
         return ", ".join(self.rows[at].dropna().head(3))[:60]
 
 
