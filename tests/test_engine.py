@@ -1,16 +1,19 @@
 """What the engine does about answers: a scripted service in place of the client, and the real ledger."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from patternmill import engine as engine_module
 from patternmill.engine import Engine
+from patternmill.errors import Halted
 from patternmill.halt import Admission, Halt
 from patternmill.ledger.attempts import find_attempts, last_attempts
 from patternmill.ledger.database import Database
 from patternmill.service.answers import Accepted, Again, Ended, Held, Refused, Stop, Unclear
-from patternmill.states import State
+from patternmill.states import Attempt, State
+from tests import virtual
 from tests.spine import plan_of, play, taken
 
 FAILED = Ended(None, "no ink", "job_failed")
@@ -21,7 +24,7 @@ class Script:
 
     def __init__(self, create=(), follow=(), ask=()):
         self._answers = {"create": [*create], "follow": [*follow], "ask": [*ask]}
-        self.sent = []
+        self.sent, self.asked = [], []
 
     def _next(self, kind):
         answers = self._answers[kind]
@@ -35,6 +38,7 @@ class Script:
         return self._next("follow") if self._answers["follow"] else Ended(f"pat-{attempt.item_id}")
 
     async def ask_about(self, attempt, is_other):
+        self.asked.append(asyncio.get_running_loop().time())
         return self._next("ask")
 
 
@@ -112,9 +116,91 @@ def test_a_failed_item_once_another_has_ended_well(tmp_path, asked, states):
     assert [attempt.state for attempt in on_record if attempt.item_id == failed] == states
 
 
-def test_a_failed_item_is_made_again_by_the_next_run(tmp_path):
-    _, _, on_record = made(tmp_path, (Script(follow=[FAILED]), "a"), (Script(ask=[FAILED]), "a"))
+def test_a_failed_item_is_made_again_by_the_next_run_that_has_asked_about_it(tmp_path):
+    second = Script(ask=[FAILED])
+    _, _, on_record = made(tmp_path, (Script(follow=[FAILED]), "a"), (second, "a"))
     assert [attempt.state for attempt in on_record] == [State.FAILED, State.SUCCEEDED]
+    assert len(second.asked) == 1
+
+
+def test_a_failed_item_waits_for_no_good_end_that_cannot_come(tmp_path):
+    class LateFailure(Script):
+        async def follow(self, attempt, is_other):
+            await asyncio.sleep(2.0 if attempt.label == "a" else 0.1)
+            return FAILED if attempt.label == "a" else Ended("pat_b")
+
+    attempts, _, _ = made(tmp_path, (LateFailure(), "a", "b"))
+    assert [attempt.state for attempt in attempts] == [State.FAILED, State.SUCCEEDED]
+
+
+@pytest.mark.parametrize(
+    ("ended", "asked", "at"),
+    [
+        (990.0, [Again(1.0), Again(1.0), Again(1.0), Again(1.0)], [50.0, 52.0, 56.0, 64.0]),
+        (990.0, [Again(1.0), FAILED], [50.0, 52.0]),
+        (1090.0, [FAILED], [60.0]),
+        (900.0, [FAILED], [0.0]),
+        (None, [FAILED], [0.0]),
+    ],
+)
+def test_a_failure_is_asked_about_a_minute_after_it(monkeypatch, ended, asked, at):
+    """A job of a clock that is ahead too is asked about a minute from now at the latest."""
+    monkeypatch.setattr(engine_module, "_ERRING", 60.0)
+    place = "pattern", "patterns/create", "production", "spring", "run", "herons", "{}"
+    failed = Attempt("r1", "i1", 1, *place, State.FAILED, job_id="j1", ended_at=ended)
+
+    class OfOne:
+        def is_other(self, attempt):
+            return None
+
+        async def end(self, attempt, state, code, message):
+            return replace(attempt, state=state, code=code)
+
+    script = Script(ask=asked)
+    engine = Engine(OfOne(), script, Halt(), Admission(Halt(), {}), 3600.0, now=lambda: 1000.0)
+    found = virtual.play(lambda: engine._ask_once_more(failed))
+    assert script.asked == [1000.0 + one for one in at]
+    assert (found is failed) == (asked[-1] is FAILED)
+    assert found is failed or found.code == "failure_not_confirmed"
+
+
+def test_what_is_beyond_a_limit_is_not_begun_and_says_so(tmp_path):
+    async def case():
+        database = Database(str(tmp_path / "ledger.sqlite3"))
+        _, purchases = await taken(database, max_items=1)
+        halt, plan = Halt(), plan_of("a", "b")
+        engine = Engine(purchases, Script(), halt, Admission(halt, purchases.standings), 3600.0)
+        steps = [plan.steps[row.chain[0].id] for row in plan.rows]
+        ends = [
+            await engine.make(steps[0]),
+            *await asyncio.gather(engine.make(steps[1]), return_exceptions=True),
+        ]
+        await database.close()
+        return ends, halt.reason
+
+    (first, second), reason = play(case())
+    assert first.state is State.SUCCEEDED
+    assert isinstance(second, Halted)
+    assert second is reason
+
+
+def test_after_a_halt_nothing_in_doubt_is_sent(tmp_path):
+    script = Script(create=[Unclear("silence")])
+
+    async def case():
+        database = Database(str(tmp_path / "ledger.sqlite3"))
+        (attempt,), _ = await run(database, script, "herons")
+        _, purchases = await taken(database)
+        (halt := Halt()).stop()
+        engine = Engine(purchases, script, halt, Admission(halt, purchases.standings), 3600.0)
+        attempt = await purchases.take_over(attempt)
+        found = await engine._send(attempt)
+        await database.close()
+        return attempt, found
+
+    attempt, found = play(case())
+    assert found == attempt
+    assert len(script.sent) == 1
 
 
 def test_a_refusal_of_the_content_has_no_second_attempt(tmp_path):
@@ -169,6 +255,7 @@ def test_a_request_that_is_too_old_is_held(tmp_path):
     script = Script(create=[Unclear("silence")])
     _, _, on_record = made(tmp_path, (script, "herons"), (script, "herons"), in_doubt_limit=-1.0)
     assert [(attempt.state, attempt.code) for attempt in on_record] == [(State.HELD, "too_old")]
+    assert "so old" in on_record[0].message
     assert len(script.sent) == 1
 
 
@@ -186,7 +273,9 @@ def test_a_request_from_a_clock_that_was_ahead_is_held(tmp_path, monkeypatch):
         await database.close()
         return attempt
 
-    assert play(case()).code == "too_old"
+    held = play(case())
+    assert held.code == "too_old"
+    assert "in the future" in held.message
     assert len(script.sent) == 1
 
 

@@ -14,6 +14,7 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Verdict, decide, decisions_of, move
+from patternmill.ledger.leases import Lease
 from patternmill.ledger.reports import status_record
 from patternmill.looking.deeds import Asked, Deeds
 from patternmill.looking.gallery import MOST, Made, gallery
@@ -24,8 +25,9 @@ from patternmill.pipeline import carry_out
 from patternmill.request import End, Summary
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Outcome, Status
+from tests.double import Weather
 from tests.shelf import ended, shelved
-from tests.spine import play
+from tests.spine import RUN, play
 from tests.test_runs import double, made, row, run, sheet  # noqa: F401
 
 SETTINGS = Settings(environment="production")
@@ -170,7 +172,7 @@ def test_rows_are_shown_as_they_are_now_with_what_happened_and_what_to_do(databa
     lines = {card["prompt"][3:]: card["rows"][0] for card in seen(look(database))["cards"]}
     assert {name: line["status"] for name, line in lines.items()} == {status: status for status in Status}
     assert lines["succeeded"]["message"] == ""
-    assert lines["refused"]["message"] == "no size `huge`; write s or m"
+    assert lines["refused"]["message"] == "Row 4 of its sheet: no size `huge`; write s or m"
     assert lines["failed"]["message"] == "no ink. `patternmill retry` tries once more."
     words = {"held": "settle", "in_doubt": "same request", "waiting": "goes on", "not_started": "not begun"}
     for name, said in words.items():
@@ -216,6 +218,12 @@ def test_a_pause_and_a_run_that_goes_on_are_told_and_a_dead_run_is_not(database)
             database.change(lambda connection, holder=holder, sql=sql: connection.execute(sql, holder=holder))
             assert bool(seen(view)["run"]) is is_living
             database.change(lambda connection: connection.execute("DELETE FROM leases"))
+        lease = Lease(database, "production", "spring")
+        assert seen(view)["dead"] is False
+        await lease.take(RUN, lambda connection: None)
+        assert (bool(seen(view)["run"]), seen(view)["dead"]) == (True, False)
+        database.change(lambda connection: connection.execute("UPDATE leases SET driver = NULL"))
+        assert (seen(view)["run"], seen(view)["dead"]) == (None, True)
         await pause(database, "production", "a review")
         assert "a review" in seen(view)["paused"][0]["words"]
 
@@ -269,9 +277,10 @@ def test_takes_are_shown_with_what_became_of_them(database):
 async def planned_and_done(deeds, **asked):
     plan = await deeds.plan(Asked(**asked))
     deeds.begin(plan["plan"])
-    while not deeds.job["over"]:
+    job = deeds.jobs[-1]
+    while not job["over"]:
         await asyncio.sleep(0.01)
-    return plan, deeds.job["lines"]
+    return plan, job["lines"]
 
 
 def test_a_pause_needs_its_reason_and_is_lifted_again(database):
@@ -300,12 +309,9 @@ def test_only_the_plan_that_was_shown_last_is_carried_out_and_only_once(database
         deeds.begin(second["plan"])
         with pytest.raises(Refusal) as refused:
             deeds.begin(second["plan"])
-        assert refused.value.code == "under_way"
-        while not deeds.job["over"]:
-            await asyncio.sleep(0.01)
-        with pytest.raises(Refusal) as refused:
-            deeds.begin(second["plan"])
         assert refused.value.code == "other_plan"
+        while not deeds.jobs[-1]["over"]:
+            await asyncio.sleep(0.01)
         assert seen(look(database))["paused"][0]["words"].endswith("(two)")
 
     play(case())
@@ -338,6 +344,35 @@ def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa:
         with pytest.raises(Refusal):
             await deeds.plan(Asked(kind="remake"))
         database.disconnect()
+
+    asyncio.run(case())
+
+
+def test_a_pause_does_not_wait_for_what_it_stops(double):  # noqa: F811
+    sheet(row(1, "herons"))
+    run()
+    double.weather = Weather(latency=0.001, pattern_time=1.5, product_time=0.1)
+
+    async def case():
+        database = Database("home/ledger.sqlite3")
+        view = look(database)
+        deeds = Deeds(database, read_settings(), "production", "spring", carry_out)
+        decide(database, "production", seen(view)["cards"][0]["id"], 1, Verdict.AGAIN)
+        deeds.begin((await deeds.plan(Asked(kind="remake")))["plan"])
+        remaking = deeds.jobs[-1]
+        while made(double) == (1, 1):
+            await asyncio.sleep(0.01)
+        with pytest.raises(Refusal) as refused:
+            await deeds.plan(Asked(kind="remake"))
+        assert refused.value.code == "under_way"
+        _, lines = await planned_and_done(deeds, kind="pause", reason="stock")
+        assert (lines, remaking["over"]) == (["Paused: production/spring."], False)
+        assert deeds.jobs[0] is remaking
+        while not remaking["over"]:
+            await asyncio.sleep(0.01)
+        assert (remaking["lines"][0][:6], made(double)) == ("Paused", (2, 1))
+        await deeds.close()
+        await database.close()
 
     asyncio.run(case())
 

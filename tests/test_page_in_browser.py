@@ -11,7 +11,7 @@ import uvicorn
 from patternmill.contract import Contract
 from patternmill.ledger.brake import brakes_on
 from patternmill.ledger.database import Database
-from patternmill.ledger.decisions import decisions_of
+from patternmill.ledger.decisions import Verdict, decide, decisions_of, move
 from patternmill.looking.deeds import Deeds
 from patternmill.looking.gallery import Made, gallery
 from patternmill.looking.pictures import Pictures
@@ -76,7 +76,7 @@ class Served:
 
     def __init__(self, folder):
         self.database = Database(str(folder / "ledger.sqlite3"))
-        shelved(self.database, *ROWS)
+        self.patterns = shelved(self.database, *ROWS)
         (folder / "pictures").mkdir()
         (folder / "pictures/pat_herons.png").write_bytes(PNG)
         self._socket = listening()
@@ -88,7 +88,9 @@ class Served:
         self._ready.wait(10)
 
     async def _serve(self):
-        deeds = Deeds(self.database, Settings(environment="production"), "production", "spring", None)
+        self.deeds = deeds = Deeds(
+            self.database, Settings(environment="production"), "production", "spring", None
+        )
         pictures = Pictures(self._folder / "pictures", None, None, "")
         desk = Desk(View(self.database, "production", "spring"), deeds, pictures, self.door, Contract())
         self._server = uvicorn.Server(
@@ -204,6 +206,35 @@ def test_what_is_ticked_is_planned_with_its_quantities_and_errors_are_sentences(
     browser.says("× A-2", "dialog")
     browser.press("Tab", "Enter")
     browser.says("Set PATTERNMILL_API_KEY.", "dialog")
+
+
+def test_takes_are_compared_and_another_one_is_asked_for_by_keys_alone(browser, served):
+    place = served.database, "production"
+    decide(*place, served.patterns[0], 1, Verdict.AGAIN)
+    seen = decisions_of(*place)[served.patterns[0]]
+    served.database.change(lambda connection: move(connection, "production", seen, 2))
+    wanted = "UPDATE catalog_rows SET take = 2 WHERE pattern = :pattern"
+    served.database.change(lambda connection: connection.execute(wanted, pattern=served.patterns[0]))
+    browser.show(served.door.link)
+    browser.until("document.querySelector('[data-do=takes]')")
+    assert "take 2 of 2: herons" in browser.names("button")
+    browser.press("j", "t")
+    browser.says("Take 2 · not made", "dialog")
+    browser.press("Tab")
+    assert browser.do("document.activeElement.ariaLabel") == "Use this one: take 1"
+    browser.press("Enter")
+    browser.says("Use take 1: herons", "dialog")
+    browser.says("PATTERNMILL_", "dialog")
+    browser.press("Escape")
+    assert browser.do(CURRENT) == "herons"
+
+
+def test_the_address_of_a_checkout_is_a_link_and_stays_on_the_page(browser, served):
+    line = "samples: 1 piece to be paid. https://pay.example/chk_1"
+    browser.show(served.door.link)
+    served.deeds.jobs = [{"number": 1, "question": "", "lines": [line], "over": True}]
+    browser.says(line, "#job")
+    assert browser.do("document.querySelector('#job a').href") == "https://pay.example/chk_1"
 
 
 def test_a_pause_asks_for_its_reason_and_is_seen(browser, served):

@@ -1,6 +1,7 @@
 """Takes and what people decide about them: which take a row wants, what a remake buys, and what it leaves alone."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from patternmill.pipeline import carry_out
 from patternmill.remake import next_take
 from patternmill.request import Request
 from patternmill.states import Outcome
+from tests.test_crashes import ended, process, surroundings
 from tests.test_runs import HEADER, double, made, results, row, run, sheet  # noqa: F401
 
 HERONS = pattern_item("production", "herons").id
@@ -135,6 +137,20 @@ def test_a_remake_that_ended_half_way_goes_on_with_the_same_take(double):  # noq
     assert (made(double), decided().take) == ((2, 4), 2)
 
 
+@pytest.mark.slow
+def test_a_remake_that_is_killed_anywhere_buys_one_take(double):  # noqa: F811
+    sheet(row(1, "herons"), row(2, "herons", label="x"))
+    run()
+    for take, point in enumerate((3, 9, 15, 21, 27), 1):
+        say("again", take)
+        killed = process(point, "kill", surroundings(), {"verb": "remake", "catalog": "spring"})
+        assert ended(killed) == -signal.SIGKILL
+        remake()
+        assert (decided().take, decided().verdict, made(double)) == (take + 1, "", (take + 1, 2 * take + 2))
+        assert {(one.take, one.status) for one in rows().values()} == {(take + 1, "succeeded")}
+        assert "no row to remake" in remake().message
+
+
 def test_an_import_of_the_unchanged_sheet_goes_on_with_the_take_and_asks_nothing(double):  # noqa: F811
     sheet(*(row(number, "herons", label=str(number)) for number in range(1, 31)))
     run()
@@ -231,7 +247,8 @@ def test_back_to_take_1_is_free_where_its_product_exists(double):  # noqa: F811
     assert (decided().take, made(double)) == (3, (3, 6))
 
 
-def test_a_wanted_take_that_failed_for_good_is_tried_again_and_the_product_stays(double):  # noqa: F811
+def test_a_wanted_take_that_failed_for_good_is_tried_again_and_the_product_stays(double, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("patternmill.engine._ERRING", 0.0)
     sheet(row(1, "herons"))
     run()
     first = rows()["A-1"].product_id
@@ -257,4 +274,4 @@ def test_a_lost_ledger_and_its_sheet_imported_back(double, monkeypatch):  # noqa
     monkeypatch.chdir("elsewhere")
     monkeypatch.setenv("PATTERNMILL_HOME", "home")
     assert run(file="kept.csv", catalog="spring").outcome is Outcome.COMPLETED
-    assert (rows()["A-1"].take, decided().take) == (2, 2)
+    assert (rows()["A-1"].take, decided().take, made(double)) == (2, 2, (2, 2))

@@ -10,7 +10,7 @@ from patternmill.states import CatalogRow, Status
 #: What a status means to whoever looks at the page, said after the service's own words.
 _WORDS = {
     Status.IN_DOUBT: "It may have been sent, and no clear answer came; the next run sends the same request again.",
-    Status.WAITING: "Its job goes on at the service, and a run follows it.",
+    Status.WAITING: "Its job goes on at the service; this run, or the next one, follows it to its end.",
     Status.HELD: "A person must decide: `patternmill settle`.",
     Status.FAILED: "`patternmill retry` tries once more.",
     Status.NOT_STARTED: "It is not begun yet.",
@@ -89,7 +89,7 @@ def line_of(row: CatalogRow) -> Line:
     message = row.message
     if row.refusal:
         refusal = json.loads(row.refusal)
-        message = f"{refusal['message']}; {refusal['remedy']}"
+        message = f"Row {row.number} of its sheet: {refusal['message']}; {refusal['remedy']}"
     elif words := _WORDS.get(Status(row.status)):
         message = f"{message.removesuffix('.')}. {words}" if message else words
     chosen = selections_in_words(said.get("selections", {}))

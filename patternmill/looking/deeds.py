@@ -36,16 +36,20 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan that was shown and can be agreed to; `go` carries it out and says what came of it."""
+    """A plan that was shown and can be agreed to; `go` carries it out and says what came of it.
+
+    `is_brake`: it stops what goes on, so that it cannot wait for its end.
+    """
 
     lines: Lines
     question: str
     go: Callable[[], Awaitable[Lines]]
+    is_brake: bool = False
 
 
 @dataclass
 class Deeds:
-    """Carries out what the page asks for about one catalog, one thing at a time."""
+    """Carries out what the page asks for about one catalog, one thing at a time; a pause at any time."""
 
     database: Database
     settings: Settings
@@ -53,14 +57,17 @@ class Deeds:
     catalog: str
     #: Carries a request out as the verbs do.
     carry_out: Callable[[Request], Awaitable[End]]
-    job: dict[str, Any] | None = None
+    #: What was begun last, and what goes on beside it.
+    jobs: list[dict[str, Any]] = field(default_factory=list)
     _planned: Planned | None = None
     _task: "asyncio.Task[None] | None" = None
+    _braking: "set[asyncio.Task[None]]" = field(default_factory=set)
     _number: int = field(default=0)
 
     async def plan(self, asked: Asked) -> dict[str, Any]:
         """Return what would be done and the question about it. Raises Refusal."""
-        self._refuse_two()
+        if asked.kind in ("order", "remake"):
+            self._refuse_two()
         plans = {"order": self._order, "remake": self._remake, "pause": self._pause, "unpause": self._unpause}
         self._planned, self._number = await plans[asked.kind](asked), self._number + 1
         return {
@@ -69,12 +76,19 @@ class Deeds:
 
     def begin(self, number: int) -> None:
         """Carry out the plan that was shown last. Raises Refusal for another one."""
-        self._refuse_two()
-        if self._planned is None or number != self._number:
+        planned = self._planned
+        if not planned or not planned.is_brake:
+            self._refuse_two()
+        if planned is None or number != self._number:
             raise Refusal("other_plan", "Another plan was made meanwhile.", "Look at it anew.")
-        planned, self._planned = self._planned, None
-        self.job = {"number": number, "question": planned.question, "lines": [], "over": False}
-        self._task = asyncio.create_task(self._carry_out(planned, self.job))
+        job = {"number": number, "question": planned.question, "lines": [], "over": False}
+        self._planned, self.jobs = None, [*(one for one in self.jobs if not one["over"]), job]
+        task = asyncio.create_task(self._carry_out(planned, job))
+        if planned.is_brake:
+            self._braking.add(task)
+            task.add_done_callback(self._braking.discard)
+        else:
+            self._task = task
 
     async def _carry_out(self, planned: Planned, job: dict[str, Any]) -> None:
         try:
@@ -94,9 +108,11 @@ class Deeds:
 
     async def close(self) -> None:
         """Stop what goes on, in order: a run follows its jobs for a while and writes its results."""
-        if self._task and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        going = {task for task in (self._task, *self._braking) if task and not task.done()}
+        for task in going:
+            task.cancel()
+        if going:
+            await asyncio.wait(going)
 
     async def _order(self, asked: Asked) -> Planned:
         if not asked.name.strip():
@@ -142,7 +158,9 @@ class Deeds:
         lines = [
             "Nothing more is bought for this catalog, by whoever; jobs in flight are followed to their end."
         ]
-        return Planned(lines, f"Pause {self._scope}?", partial(self._brake, asked.reason.strip()))
+        return Planned(
+            lines, f"Pause {self._scope}?", partial(self._brake, asked.reason.strip()), is_brake=True
+        )
 
     async def _brake(self, reason: str) -> Lines:
         left = await pause(self.database, self._scope, reason)
@@ -150,7 +168,7 @@ class Deeds:
 
     async def _unpause(self, asked: Asked) -> Planned:
         lines = ["It may be bought for again, by whoever."]
-        return Planned(lines, f"Lift the pause of {self._scope}?", self._lift)
+        return Planned(lines, f"Lift the pause of {self._scope}?", self._lift, is_brake=True)
 
     async def _lift(self) -> Lines:
         is_lifted = await asyncio.to_thread(unpause, self.database, self._scope)

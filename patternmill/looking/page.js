@@ -57,7 +57,7 @@
     const figure = article.querySelector("figure");
     article.className = card.verdict;
     article.replaceChildren(
-      figure?.dataset.of === card.picture ? figure : picture(card.picture, card.prompt),
+      figure?.dataset.of === card.picture ? figure : card.take ? picture(card.picture, card.prompt) : "",
       make("h3", { id: article.getAttribute("aria-labelledby") }, card.prompt || card.rows[0].sku || "A row without a sku"),
       decision(card),
       isServed && card.take ? buttons(card) : "",
@@ -68,7 +68,7 @@
   }
 
   function picture(id, prompt) {
-    const figure = make("figure", { "data-of": id }, make("span", {}, "no picture"));
+    const figure = make("figure", { "data-of": id }, make("span", {}, id ? "no picture" : "not made yet"));
     const places = isServed
       ? [`/picture/${encodeURIComponent(id)}?key=${start.pictures}`]
       : [`../pictures/${encodeURIComponent(id)}.png`, `pictures/${encodeURIComponent(id)}.png`];
@@ -83,8 +83,8 @@
   function decision(card) {
     const line = make("p", { class: "decision" });
     if (card.verdict) line.append(make("b", { class: card.verdict }, words(card.verdict)));
-    if (card.newest > 1 || card.take > 1) line.append(make("button",
-      { type: "button", "data-do": "takes", "aria-label": `Takes: ${card.prompt}` }, `take ${card.take} of ${card.newest}`));
+    const take = `take ${card.take} of ${card.newest}`;
+    if (card.newest > 1) line.append(make("button", { type: "button", "data-do": "takes", "aria-label": `${take}: ${card.prompt}` }, take));
     if (card.note) line.append(make("q", {}, card.note));
     if (card.person) line.append(make("small", {}, card.person));
     return line.childNodes.length ? line : "";
@@ -171,7 +171,8 @@
       { type: "button", "data-status": status, class: status, "aria-pressed": String(filter.status === status) },
       make("b", {}, count.toLocaleString("en")), ` ${words(status)}`)));
     const of = state.run && Object.entries(state.run.made).map(([stage, count]) => counted(count, stage)).join(" and ");
-    const run = state.run ? [`A run goes on${of ? `: ${of} so far` : ""}.`] : [];
+    const run = state.run ? [`A run goes on${of ? `: ${of} so far` : ""}.`]
+      : state.dead ? ["The last run died. The same command again goes on, and buys nothing twice."] : [];
     const kept = state.kept === false ? ["This browser keeps nothing, so this page cannot be loaded again."] : [];
     const news = [...kept, ...(state.paused ?? []).map((brake) => `Paused: ${brake.words}.`), ...run];
     tell("news", news.join(" "));
@@ -225,14 +226,13 @@
     state = answer;
     accept(answer.cards, answer.order);
     head();
-    job(answer.job);
+    jobs(answer.jobs);
   }
 
-  function job(now) {
-    if (!now) return;
-    const text = now.over ? now.lines.join("\n") : `${now.question} Under way …`;
-    tell("job", text);
-    if (following === now.number) lines(now.over ? now.lines : [now.question, "Under way …", byId("news").textContent]);
+  function jobs(all) {
+    tell("job", all.map((now) => (now.over ? now.lines.join("\n") : `${now.question} Under way …`)).join("\n"));
+    const now = all.find(({ number }) => number === following);
+    if (now) lines(now.over ? now.lines : [now.question, "Under way …", byId("news").textContent]);
   }
 
   function say(text) {

@@ -130,7 +130,7 @@ class Desk:
     async def data(self, request: Request) -> Response:
         """Return what has changed since a version."""
         version = int(request.query_params.get("since", "0"))
-        about = {"job": self._deeds.job, "kept": self._door.cookie in request.cookies}
+        about = {"jobs": self._deeds.jobs, "kept": self._door.cookie in request.cookies}
         text = await run_in_threadpool(self._view.since, version, about)
         return Response(text, media_type="application/json")
 

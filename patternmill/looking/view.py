@@ -1,5 +1,6 @@
 """The catalog as the last look found it, in versions, so that a page is sent only what has changed."""
 
+import contextlib
 import json
 import threading
 import time
@@ -14,7 +15,7 @@ from patternmill.ledger.brake import brakes_on
 from patternmill.ledger.catalogs import catalog_rows, shared_elsewhere
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Take, decisions_of, takes_of
-from patternmill.ledger.reports import living_run
+from patternmill.ledger.reports import last_run, living_run
 from patternmill.looking.cards import Card, as_json, cards_of, counts_of
 from patternmill.remake import is_due
 from patternmill.states import CatalogRow
@@ -78,11 +79,14 @@ class View:
     def _whole(self) -> dict[str, Any]:
         """Return what is said of the catalog: its counts, whether it is paused, and the run that goes on."""
         place = self.database, self.environment, self.catalog
-        run = living_run(*place)
+        run, is_dead = living_run(*place), False
+        with contextlib.suppress(Refusal):  # there was none
+            is_dead = not run and not last_run(*place).outcome
         return {
             "pause": self._pause,
             "counts": counts_of(self._rows),
             "marked": len({row.pattern for row in self._rows if row.pattern and is_due(row)}),
             "paused": brakes_on(*place),
+            "dead": is_dead,
             "run": {"id": run, "made": made_by(self.database, run)} if run else None,
         }
