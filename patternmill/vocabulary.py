@@ -19,7 +19,7 @@ _FILE = Path(__file__).with_name("vocabulary.toml")
 FEW = 3
 
 
-@lru_cache(65536)
+@lru_cache(4096)
 def things(text: str, kind: Kind) -> frozenset[str]:
     """Return the things that the trade calls so, by our names; for what it does not know, the word itself.
 
