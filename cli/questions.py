@@ -93,7 +93,7 @@ def _to_paste(run: "Run", proposals: Iterable["Proposal"]) -> Iterator[str]:
     from patternmill.tables.mapping import mapping_path
 
     if proposals:
-        yield f"To confirm what is meant, write into {mapping_path(run.source.path, run.request.mapping)}:"
+        yield f"To confirm what is meant, add to the sections of {mapping_path(run.source.path, run.request.mapping)}:"
     for section in dict.fromkeys(one.section for one in proposals):
         yield f"[{section}]"
         for one in (one for one in proposals if one.section == section):
