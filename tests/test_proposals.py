@@ -221,6 +221,7 @@ def german(name="spring.csv", codec="cp1252", *, rows, header=COLUMNS):
     Path(name).write_bytes("\r\n".join([*lines, ""]).encode(codec))
 
 
+@pytest.mark.slow
 def test_yes_takes_what_is_certain_alone(double, capsys, monkeypatch):  # noqa: F811
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     header = ("Artikelnummer", "Motiv", "category", "Größe", "Hinweis")
@@ -250,6 +251,7 @@ def test_what_is_printed_without_a_terminal_gives_the_same_when_it_is_pasted(dou
         assert "2 rows, all accepted" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_german_sheet_of_excel_is_understood_with_a_few_answers(double):  # noqa: F811
     rows = [("A-1", "blaue Vögel", "Tote", "m", "für Süd"), ("A-2", "Füchse", "Tote", "s", "")]
     german(rows=rows)
@@ -261,10 +263,10 @@ def test_a_german_sheet_of_excel_is_understood_with_a_few_answers(double):  # no
     assert command(["check", "spring.csv"]) == 0
 
 
-@pytest.mark.parametrize("answer", ["\n", "n\n"])
-def test_enter_takes_no_encoding(double, answer):  # noqa: F811
+@pytest.mark.slow
+def test_enter_takes_no_encoding(double):  # noqa: F811
     german(rows=[("A-1", "żółta łąka", "Tote", "m", "")], codec="cp1250")
-    said, code = asked(["check", "spring.csv"], [("Is that so?", answer)])
+    said, code = asked(["check", "spring.csv"], [("Is that so?", "\n")])
     assert (code, Path("spring.mapping.toml").exists()) == (2, False), said
 
 
@@ -297,6 +299,7 @@ def test_failures_that_excel_saved_are_asked_about_once(double, capsys):  # noqa
     assert made(double) == (2, 2)
 
 
+@pytest.mark.slow
 def test_a_sheet_in_an_encoding_that_was_answered_is_remembered_for_what_comes_back(double):  # noqa: F811
     header = ("sku", "prompt", "category", "option:size", "Größe")
     german(rows=[("A-1", "Vögel", "Tote", "m", "")], header=header)
