@@ -43,8 +43,12 @@ def rows_to_remake(
 
 
 def is_due(row: CatalogRow) -> bool:
-    """Return whether a row's pattern is marked, or its product on a later take is still to be made."""
-    is_open = row.status != Status.SUCCEEDED and row.verdict != Verdict.REJECT
+    """Return whether a row's pattern is marked, or its product on a later take is still to be made.
+
+    A refusal of its content is final: only a `retry`, or the row's name, goes beyond it.
+    """
+    is_refused = row.code in ("content_refused", "invalid_request")
+    is_open = row.status != Status.SUCCEEDED and row.verdict != Verdict.REJECT and not is_refused
     return row.verdict == Verdict.AGAIN or (row.take > 1 and is_open)
 
 

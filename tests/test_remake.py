@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from patternmill.ledger.catalogs import catalog_rows
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Decision, Verdict, decide, decisions_of, sharing
 from patternmill.pipeline import carry_out
-from patternmill.remake import next_take
+from patternmill.remake import is_due, next_take
 from patternmill.request import Request
-from patternmill.states import Outcome
+from patternmill.states import CatalogRow, Outcome, Status
 from tests.test_crashes import ended, process, surroundings
 from tests.test_runs import HEADER, double, made, results, row, run, sheet  # noqa: F401
 
@@ -58,6 +59,27 @@ def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double): 
     assert remake().summary.counts == {"succeeded": 3}
     assert made(double) == (2, 5)
     assert decided().take == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "take", "verdict", "due"),
+    [
+        (Status.SUCCEEDED, "", 2, "", False),
+        (Status.NOT_STARTED, "", 2, "", True),
+        (Status.NOT_STARTED, "", 1, "", False),
+        (Status.FAILED, "job_failed", 2, "", True),
+        (Status.FAILED, "content_refused", 2, "", False),
+        (Status.FAILED, "content_refused", 2, "again", True),
+        (Status.NOT_STARTED, "rejected_pattern", 2, "reject", False),
+        (Status.SUCCEEDED, "", 1, "again", True),
+    ],
+)
+def test_what_a_remake_without_names_is_about(status, code, take, verdict, due):
+    names = {field.name: "" for field in fields(CatalogRow)}
+    assert (
+        is_due(CatalogRow(**{**names, "status": status, "code": code, "take": take, "verdict": verdict}))
+        is due
+    )
 
 
 @pytest.mark.parametrize(
