@@ -147,6 +147,16 @@ def test_a_column_may_be_a_remark_where_nothing_needs_it_or_it_has_other_cells_o
     assert proposed("Stoff,option:fabric", "Samt,") == {}
 
 
+def test_a_column_of_an_option_that_is_called_otherwise_is_one_line(tmp_path):
+    header = "sku,prompt,category,option:size,option:Stoff,option:colr"
+    found = checked(tmp_path, f"{header}\nA,herons,Cushion,40x40cm,Samt,red\n", offer=OFFER)
+    lines = {one.line: one.is_certain for one in found.proposals}
+    assert lines == {'"option:Stoff" = "option:fabric"': True, '"option:colr" = "option:colour"': False}
+    pasted = "[columns]\n" + "\n".join(lines) + '\n[values]\nSamt = "velvet"\n'
+    again = checked(tmp_path, f"{header}\nA,herons,Cushion,40x40cm,Samt,red\n", pasted, offer=OFFER)
+    assert list(again.rows["selections"]) == ['{"colour": "red", "fabric": "velvet", "size": "40x40cm"}']
+
+
 def test_a_note_is_said_once(tmp_path):
     found = checked(tmp_path, f"sku;prompt;category;option:size\n{'A;herons;Cushion;40x40cm'}\n", offer=OFFER)
     assert len(found.notes) == len(set(found.notes))

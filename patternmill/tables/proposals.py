@@ -40,8 +40,7 @@ def row_proposals(
 ) -> Iterator[Proposal]:
     """Yield lines that would mend faults: what columns choose, then what words mean.
 
-    `used` are the columns of the sheet by their meanings. `known` are words that a mapping says: another line would
-    not mend them.
+    `used` are the sheet's columns by their meanings; `known` what a mapping says: another line would not mend that.
     """
     groups = defaultdict[tuple[Section, str], Counter[Fault]](Counter)
     for _, fault in found:
@@ -61,10 +60,11 @@ def row_proposals(
 
 def _line(section: Section, written: str, faults: Counter[Fault]) -> Proposal | None:
     """Return the line that would mend these faults of one word or header, if anything is likely."""
-    fault, about = next(iter(faults)), counted(faults.total(), "row")
-    names = list(dict.fromkeys(name for one in faults for name in one.likely.names))[:FEW]
+    fault = next(iter(faults))
+    about = f"{fault.column}, " * (section == "values") + counted(faults.total(), "row")
+    prefix = OPTION * (fault.code == "unknown_option")
+    names = [*dict.fromkeys(prefix + name for one in faults for name in one.likely.names)][:FEW]
     is_certain = len(names) == 1 and all(one.likely.is_certain for one in faults)
-    about = f"{fault.column}, {about}" if section == "values" else about
-    names += [NOTE] if fault.code == "option_column" else []
+    names += [NOTE] * (fault.code == "option_column")
     lines = [Proposal(section, written, name, about) for name in names]
     return either(lines, is_certain=is_certain) if lines else None
