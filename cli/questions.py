@@ -53,11 +53,9 @@ async def checked_with_questions(run: "Run", *, yes: bool = False) -> "Checked":
 
 
 def _taken(proposals: list["Proposal"], *, yes: bool) -> list["Proposal"]:
-    """Return the lines that are so: those that are certain, or that a person confirms. No two columns are one."""
+    """Return the lines that are so: those that are certain, or that a person confirms."""
     taken: list[Proposal] = []
     for proposal in proposals if yes or can_ask() else ():
-        if proposal.section == "columns" and any(proposal.meant == one.meant for one in taken):
-            continue
         answer = (proposal if proposal.is_certain else None) if yes else _answer(proposal)
         taken += [answer] if answer else []
     return taken

@@ -149,8 +149,7 @@ class Chooser:
                     choice = self._match(_Choice(title, option.id, cell), category)
                     wrong = [choice] if isinstance(choice, Fault) else []
                     # A column of what the category does not need may as well be a remark.
-                    is_certain = option.is_needed and all(one.likely.is_certain for one in wrong)
-                    meant = Likely((name,), is_certain)
+                    meant = Likely((name,), option.is_needed and all(one.likely.is_certain for one in wrong))
                     yield from (Fault(title, "option_column", message, remedy, name, "", meant), *wrong)
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -180,10 +180,9 @@ def write_mapping(path: Path, mapping: SheetMapping) -> None:
     """Add to a mapping file what it does not say yet; its other lines stay as they are. Raises InputRefused."""
     lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else []
     there = tomllib.loads("\n".join(lines))
-    section: Any
     for section, wanted in mapping.model_dump(exclude_none=True).items():
         missing = wanted.keys() - there.get(section, {})
-        new = [Proposal(section, word, meant).line for word, meant in wanted.items() if word in missing]
+        new = [f"{_quoted(word)} = {_quoted(meant)}" for word, meant in wanted.items() if word in missing]
         if new and section not in there:
             lines += [f"[{section}]", *new]
         elif new:

@@ -53,9 +53,11 @@ def row_proposals(
             groups["columns", column][fault] += 1
     every = (_line(section, written, faults) for (section, written), faults in islice(groups.items(), _MOST))
     lines = [one for one in every if one and (one.section == "values" or meaning(one.meant) not in used)]
-    rivals = Counter(one.meant for one in lines if one.section == "columns")
+    rivals, said = Counter(one.meant for one in lines if one.section == "columns"), set[str]()
     for one in sorted(lines, key=attrgetter("section")):
-        yield replace(one, is_certain=one.is_certain and rivals[one.meant] < 2)
+        if one.section == "values" or one.meant not in said:
+            yield replace(one, is_certain=one.is_certain and rivals[one.meant] < 2)
+        said.add(one.meant)
 
 
 def _line(section: Section, written: str, faults: Counter[Fault]) -> Proposal | None:
