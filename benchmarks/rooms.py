@@ -17,7 +17,7 @@ BUDGETS = {
     "flows": 250,
     "tasks": 800,
     "cli": 2_300,
-    "states items changes plan offer text money errors settings files contract logs": 1_600,
+    "states items changes plan offer text vocabulary money errors settings files contract logs": 1_600,
     "request records run planning pipeline agreement ending mark settlement remake": 1_260,
     "engine halt trust fanout": 700,
     "patternmill/ledger": 1_860,
@@ -37,7 +37,12 @@ def files_of(room: str, root: Path = ROOT) -> list[Path]:
     folder = root / room
     if folder.is_dir():
         return sorted(path for path in folder.rglob("*") if path.suffix in _COUNTED)
-    return [path for name in room.split() if (path := root / "patternmill" / f"{name}.py").exists()]
+    return [
+        path
+        for name in room.split()
+        for kind in _COUNTED
+        if (path := root / f"patternmill/{name}{kind}").exists()
+    ]
 
 
 def lines_of(room: str, root: Path = ROOT) -> int:

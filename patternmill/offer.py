@@ -61,6 +61,10 @@ class Option(_Record):
     default: Any = None
 
     @property
+    def is_needed(self) -> bool:
+        return self.required and self.default is None
+
+    @property
     def texts(self) -> tuple[str, ...]:
         return tuple(one.id for one in self.values or ())
 
@@ -200,5 +204,5 @@ def offer_lines(offer: Offer, named: Iterable[str]) -> Iterator[str]:
     for category in chosen:
         yield f"{category.title} ({category.id})"
         for option in category.options or ():
-            needed = ", required" if option.required and option.default is None else ""
+            needed = ", required" if option.is_needed else ""
             yield f"  option:{option.id}{needed}: {', '.join(option.texts) or 'any text'}"

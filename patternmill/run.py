@@ -37,7 +37,7 @@ from patternmill.service.pacing import Polling
 from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
-from patternmill.text import counted, key
+from patternmill.text import counted
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -134,7 +134,7 @@ async def check_sheet(run: Run) -> "Checked":
     """Read the sheet and what is offered, and check every row; for a retry or remake, take the rows on record."""
     if run.request.is_of_record:
         return _kept_rows(run)
-    from patternmill.tables.checks import check_rows
+    from patternmill.tables.checks import category_words, check_rows
     from patternmill.tables.columns import read_columns, run_column
     from patternmill.tables.extras import Extras
     from patternmill.tables.mapping import read_mapping
@@ -146,14 +146,18 @@ async def check_sheet(run: Run) -> "Checked":
     run.is_part = of_run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, of_run)
     if run.is_part:
-        known = catalogs.sheets(run.database, run.settings.service, run.catalog)
-        mapping = mapping.over(map(attrgetter("mapping"), known), sheet.header)
-    run.mapping = mapping.model_dump_json(include={"columns", "values"})
-    columns = read_columns(sheet.header, sheet.name, mapping, run.contract)
+        sheets = catalogs.sheets(run.database, run.settings.service, run.catalog)
+        known = list(map(attrgetter("mapping"), sheets))
+        remembered = mapping.over(known, ())
+        if any(remembered.reading.encoding in doubt.meanings for doubt in sheet.doubts):
+            sheet = read_sheet(await read_source(run.source), run.source.name, remembered)
+        mapping = mapping.over(known, sheet.header)
+    run.mapping = mapping.model_dump_json(
+        include={"columns": True, "values": True, "reading": {"encoding"}}, exclude_none=True
+    )
+    columns = read_columns(sheet, mapping, run.contract)
     sheet = _as_known(run, sheet, columns)
-    words = set[str]()
-    for word in sheet.rows[columns.used["category"]].dropna().unique():
-        words.add(mapping.words.get(key(word), word.strip()))
+    words = category_words(sheet, columns, mapping.words)
     database, environment = run.database, run.settings.service
     offer = await read_offer(
         run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
