@@ -1,12 +1,12 @@
 """Leases: who may write for a key, with heartbeat and fence, and the brake that each transaction reads."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -43,7 +43,13 @@ _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message W
 def is_gone(holder: str) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
     host, _, pid = holder.rpartition(":")
-    return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
+    if host == socket.gethostname():
+        with contextlib.suppress(PermissionError):  # it is another user's
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                return True
+    return False
 
 
 @dataclass
