@@ -96,6 +96,12 @@ def compare(
         if not (name in wanted or name in refused or name.startswith(NO_SKU) or row.likeness in unsold)
     }  # fmt: skip
     added = wanted.keys() - living.keys()
+    # What was refused is new as well: it may have been refused as a rename.
+    new = [
+        row
+        for name, row in wanted.items()
+        if name in added or not living[name].wants + living[name].product_id
+    ]
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
         if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
@@ -114,7 +120,7 @@ def compare(
         ),
         recategorized=frozenset(recategorized),
         gone=frozenset(gone),
-        renamed=_renamed([wanted[name] for name in added], left, is_bought) if left else {},
+        renamed=_renamed(new, left, is_bought) if left else {},
     )
 
 

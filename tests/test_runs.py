@@ -187,6 +187,20 @@ def test_a_budget_buys_whole_rows(double):
     assert (manifest["outcome"], manifest["spent"], manifest["currency"]) == ("BudgetReached", "3.00", "EUR")
 
 
+@pytest.mark.parametrize("verb", ["import", "refresh", "retry"])
+def test_a_rename_that_nobody_allowed_is_not_bought_by_the_same_command_again(double, verb):
+    sheet(*map(row, range(1, 4)))
+    run()
+    sheet(row(1, sku="B-1"), row(2), row(3), row(4))
+    run("refresh")
+    for _ in range(2):
+        assert run(verb).outcome in (Outcome.REFUSED, Outcome.COMPLETED_WITH_FAILURES)
+        assert (made(double), json.loads(catalog()["b-1"].refusal)["code"]) == ((4, 4), "rename")
+    assert catalog()["a-1"].retired is None
+    assert run("refresh", rename=1).outcome is Outcome.COMPLETED
+    assert made(double) == (4, 5)
+
+
 @pytest.mark.parametrize("given", ["option", "day"])
 def test_a_budget_without_prices_is_refused(double, monkeypatch, given):
     for stage in ("PATTERN", "PRODUCT"):
