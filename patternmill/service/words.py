@@ -15,19 +15,16 @@ _COMMON = re.compile(
     r"|field|body|title|detail|data|item|entry|first|last|new|old|same|other|one|two|already|duplicate"
     r"|invalid|unknown|missing|required|not|the|and|for|this|that|has|was|before"
 )
-_DONE = (
-    "(used|processed|submitted|received|registered|created|accepted|handled|executed|completed|sent|seen|made"
-    "|generated|rendered|ordered|bought|purchased|requested|produced)"
-)
+_DONE = "((us|process|submitt|receiv|register|creat|accept|handl|execut|complet|generat)ed|sent|seen|made)"
 _KNOWN = re.compile(
     r"duplic|\bdoppelt|\bdoublon|\ben double\b|\breplay|\breused?\b|\brepeated (request|order|id|key)"
     rf"|\b{_DONE}( \w+){{0,4}} (before|previously|earlier|twice)\b"
-    rf"|\b(previously |recently |ha(s|ve) (been )?|already (\w+ ){{0,2}}){_DONE}"
     r"|\b(be|not) unique\b|\bunique (constraint|violation)|\bonly be used once|\brequest id (known|used|conflict)"
     r"|^(?!.*\b(missing|required|header|invalid)\b).*\bidempoten"
     r"|已(经)?(存在|使用|处理|提交|创建)|重复|重複|既に|すでに|이미|중복"
-    r"|^(?!.*(limit|quota|kontingent|guthaben|cr[eé]dit|plafond|cuota|saldo)).*\b(already|bereits|schon|déjà|deja"
-    r"|ya|già|já|reeds|bestaat al|al (gebruikt|verwerkt)|redan|allerede|już|již|zaten|уже)\b"
+    r"|^(?!.*(limit|quota|kontingent|guthaben|cr[eé]dit|plafond|cuota|saldo|allowance|balance)).*"
+    rf"\b((previously |recently |ha(s|ve) (been )?){_DONE}|already|bereits|schon|déjà|deja|ya|già|já|reeds|bestaat al"
+    r"|al (gebruikt|verwerkt)|redan|allerede|już|již|zaten|уже)\b"
 )
 _EXISTS = re.compile(
     r"\b(exist(s|e|en|ed|iert|ing)?|taken(?! (out|off|from|down))|in use|identical to|(same|another) \w+ (as|has)"
