@@ -1,7 +1,6 @@
 """Leases: who may write for a key, with heartbeat and fence, and the brake that each transaction reads."""
 
 import asyncio
-import contextlib
 import os
 import socket
 import time
@@ -43,12 +42,10 @@ _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message W
 def is_gone(holder: str) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
     host, _, pid = holder.rpartition(":")
-    if host == socket.gethostname():
-        with contextlib.suppress(PermissionError):  # it is another user's
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
-                return True
+    try:
+        os.kill(int(pid) if host == socket.gethostname() else os.getpid(), 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # else it is another user's
     return False
 
 
@@ -102,22 +99,13 @@ class Lease:
     def _take(self, connection: Connection, seen: Any, run: dict[str, Any]) -> None:
         if found := connection.row(_BRAKE, environment=self.environment, place=self.place):
             raise _paused(found.words)
-        taken = {
-            "key": self.key,
-            "driver": self.driver,
-            "holder": f"{socket.gethostname()}:{os.getpid()}",
-            "seen": seen.beats if seen else -1,
-        }
+        holder, beats = f"{socket.gethostname()}:{os.getpid()}", seen.beats if seen else -1
+        taken = {"key": self.key, "driver": self.driver, "holder": holder, "seen": beats}
         if connection.execute(_TAKE, **taken) != 1:
             raise Overlap("overlap", f"A run of {self.catalog} has just begun.", "Wait until it has ended.")
         if seen and seen.driver:
-            dead = {
-                "run_id": seen.driver,
-                "at": time.time(),
-                "outcome": "Crashed",
-                "message": "Its process died.",
-            }
-            connection.execute(_END, **dead)
+            dead = {"run_id": seen.driver, "at": time.time()}
+            connection.execute(_END, **dead, outcome="Crashed", message="Its process died.")
         place = {"environment": self.environment, "catalog": self.catalog}
         connection.insert("runs", id=self.driver, **place, started_at=time.time(), **run)
 

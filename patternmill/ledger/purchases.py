@@ -61,6 +61,10 @@ WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'acc
 """
 #: Nobody drives it any more, though the run that did goes on.
 _LET_GO = "UPDATE attempts SET driver = '' WHERE request_id = :request_id AND driver = :mine"
+_REJECTED = """
+SELECT 1 FROM decisions
+WHERE environment = :environment AND pattern = :pattern AND take = :take AND verdict = 'reject'
+"""
 _DURATIONS = """
 SELECT ended_at - accepted_at AS seconds FROM attempts
 WHERE environment = :environment AND stage = :stage AND state = 'succeeded' ORDER BY ended_at DESC LIMIT :most
@@ -289,6 +293,11 @@ class Purchases:
     def has_living_driver(self, attempt: Attempt) -> bool:
         """Return whether another run that lives drives an attempt, or drove it to its end."""
         return attempt.driver != self.driver and not self._lease.is_silent(attempt.driver)
+
+    def is_rejected(self, pattern: str, take: int) -> bool:
+        """Return whether a person has rejected a take by now, perhaps since this run began."""
+        named = {"environment": self._environment, "pattern": pattern}
+        return bool(self._database.read(_REJECTED, **named, take=take))
 
     def left_today(self) -> int | None:
         """Return what is left of the day's budget, or None where there is none."""
