@@ -50,6 +50,12 @@ class Known(NamedTuple):
     product_id: str
     pattern: str = ""
     take: int = 1
+    refusal: str = ""
+
+    @property
+    def is_rename(self) -> bool:
+        """Return whether it was refused because it looks renamed."""
+        return bool(self.refusal) and json.loads(self.refusal)["code"] == "rename"
 
 
 @dataclass(frozen=True)
@@ -96,15 +102,19 @@ def compare(
         if not (name in wanted or name in refused or name.startswith(NO_SKU) or row.likeness in unsold)
     }  # fmt: skip
     added = wanted.keys() - living.keys()
-    # What was refused is new as well: it may have been refused as a rename.
+    # What was refused is new as well, and a rename stays one where a sheet names both skus.
     new = [
         row
         for name, row in wanted.items()
         if name in added or not living[name].wants + living[name].product_id
     ]
+    doubted = {
+        likeness_of(wanted[name].product) for name, row in living.items() if name in wanted and row.is_rename
+    }
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
-        if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
+        is_unnamed = (row.key in gone or row.retired is not None) and row.key not in wanted
+        if row.product_id and (is_unnamed or row.likeness in doubted):
             left[row.likeness].append(row.sku)
     recategorized = (
         name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))

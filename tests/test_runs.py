@@ -187,14 +187,23 @@ def test_a_budget_buys_whole_rows(double):
     assert (manifest["outcome"], manifest["spent"], manifest["currency"]) == ("BudgetReached", "3.00", "EUR")
 
 
-@pytest.mark.parametrize("verb", ["import", "refresh", "retry"])
-def test_a_rename_that_nobody_allowed_is_not_bought_by_the_same_command_again(double, verb):
+@pytest.mark.parametrize(
+    ("verb", "file"),
+    [
+        ("import", "spring.csv"),
+        ("refresh", "spring.csv"),
+        ("retry", None),
+        ("import", "results/spring/sheet.csv"),
+        ("import", "results/spring/latest/failures.csv"),
+    ],
+)
+def test_a_rename_that_nobody_allowed_is_not_bought_by_the_next_command(double, verb, file):
     sheet(*map(row, range(1, 4)))
     run()
     sheet(row(1, sku="B-1"), row(2), row(3), row(4))
     run("refresh")
     for _ in range(2):
-        assert run(verb).outcome in (Outcome.REFUSED, Outcome.COMPLETED_WITH_FAILURES)
+        assert run(verb, file=file).outcome in (Outcome.REFUSED, Outcome.COMPLETED_WITH_FAILURES)
         assert (made(double), json.loads(catalog()["b-1"].refusal)["code"]) == ((4, 4), "rename")
     assert catalog()["a-1"].retired is None
     assert run("refresh", rename=1).outcome is Outcome.COMPLETED
