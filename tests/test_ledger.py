@@ -339,3 +339,22 @@ def test_a_process_is_gone_or_not_where_the_system_keeps_no_list_of_them(monkeyp
     assert not leases.is_gone(mine)
     assert leases.is_gone(dead)
     assert not leases.is_gone(f"elsewhere:{ended.pid}")
+
+
+def test_a_day_budget_holds_where_clocks_stand_on_both_sides_of_midnight(database):
+    settings = Settings(price_pattern="40", day_budget="90", environment="production")
+    midnight = 20_000 * 86_400.0
+
+    async def case():
+        _, late = await taken(database, "spring", settings)
+        _, early = await taken(database, "summer", settings)
+        late._now, early._now = (lambda: midnight + 1), (lambda: midnight - 1)
+        for purchases, prompt in ((late, "a"), (early, "b"), (late, "c"), (early, "d")):
+            if prompt in "ab":
+                await purchases.begin(of(prompt), None)
+            else:
+                with pytest.raises(Halted, match="day's budget"):
+                    await purchases.begin(of(prompt), None)
+                assert purchases.left_today() == 100_000
+
+    play(case())
