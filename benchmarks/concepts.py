@@ -29,7 +29,7 @@ _FEATURES: dict[str, tuple[str, str]] = {
     "identity: an item is what it contains": (
         "whoever pays", "patternmill/items.py patternmill/text.py patternmill/states.py"),
     "ledger in SQL, on SQLite and PostgreSQL": (
-        "whoever pays", "patternmill/ledger/schema.sql patternmill/ledger/database.py "
+        "whoever pays", "patternmill/ledger/schema/* patternmill/ledger/database.py "
         "patternmill/ledger/__init__.py patternmill/ledger/connections.py "
         "patternmill/ledger/attempts.py patternmill/ledger/purchases.py patternmill/mark.py"),
     "leases: one driver, takeover of dead runs": ("data engineers", "patternmill/ledger/leases.py"),
@@ -53,7 +53,7 @@ _FEATURES: dict[str, tuple[str, str]] = {
         "merchandisers", "patternmill/tables/sheet.py patternmill/tables/delimited.py patternmill/tables/c*.py "
         "patternmill/tables/mapping.py patternmill/tables/__init__.py"),
     "proposals of meanings, and encodings": (
-        "merchandisers", "patternmill/tables/propos*.py patternmill/tables/vocabulary* patternmill/tables/encod*.py"),
+        "merchandisers", "patternmill/tables/propos*.py patternmill/vocabulary* patternmill/tables/encod*.py"),
     "workbooks": ("merchandisers", "patternmill/tables/workbook*.py"),
     "corrections that stand": ("merchandisers", "patternmill/tables/kept.py"),
     "results, failures, catalog.csv, sheet.csv": ("merchandisers", "patternmill/tables/results.py"),
@@ -64,16 +64,16 @@ _FEATURES: dict[str, tuple[str, str]] = {
     "promises of a service: refinements, references, models": (
         "merchandisers", "patternmill/contract.py patternmill/tables/extras.py"),
     "status, explain and reports": (
-        "on call", "patternmill/ledger/reports.py cli/looking_up.py patternmill/service/feedback.py"),
+        "on call", "patternmill/ledger/reports.py cli/looking_up.py cli/reporting.py"),
     "settings": ("data engineers", "patternmill/settings.py"),
-    "logs and events for programs": ("data engineers", "patternmill/logs.py tasks/events.py"),
+    "logs and events for programs": ("data engineers", "patternmill/logs.py"),
     "flows and their task runs": (
         "data engineers", "flows/__init__.py flows/bulk_import.py flows/catalog_refresh.py flows/retry_failed.py "
         "tasks/make.py tasks/__init__.py"),
     "a run's page, and dead runs closed": ("data engineers", "tasks/page.py tasks/dead_runs.py"),
     "the form of a suspended run": ("data engineers", "tasks/approval.py"),
     "deployments, worker and schedules": (
-        "data engineers", "tasks/deployments.py cli/serving.py cli/worker.py tasks/automations.py"),
+        "data engineers", "tasks/deployments.py cli/serving.py cli/worker.py tasks/folder.py"),
     "commands": ("everybody", "cli/main.py cli/making.py cli/__init__.py"),
     "servers and studio that commands share": (
         "everybody", "cli/server.py cli/shared.py cli/studio.py"),

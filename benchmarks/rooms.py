@@ -8,19 +8,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("cli", "flows", "tasks", "patternmill")
 #: The most lines of the four packages together.
-WALL = 12_800
+WALL = 13_800
 #: Files of other kinds are generated, or no code.
 _COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
-#: 485 of the reserve of 600 are in three rooms: run (+160), ledger (+180), service (+145).
+#: Of the reserve: run (+160), ledger (+260), service (+145).
 #: The most lines of each room: a folder with all below it, or some modules of `patternmill`.
 BUDGETS = {
     "flows": 250,
     "tasks": 800,
     "cli": 2_300,
-    "states items changes plan offer text money errors settings files contract": 1_600,
+    "states items changes plan offer text vocabulary money errors settings files contract logs": 1_600,
     "request records run planning pipeline agreement ending mark settlement remake": 1_260,
     "engine halt trust fanout": 700,
-    "patternmill/ledger": 1_780,
+    "patternmill/ledger": 1_860,
     "patternmill/service": 1_245,
     "patternmill/tables": 2_200,
     "patternmill/looking": 1_500,
@@ -37,7 +37,12 @@ def files_of(room: str, root: Path = ROOT) -> list[Path]:
     folder = root / room
     if folder.is_dir():
         return sorted(path for path in folder.rglob("*") if path.suffix in _COUNTED)
-    return [path for name in room.split() if (path := root / "patternmill" / f"{name}.py").exists()]
+    return [
+        path
+        for name in room.split()
+        for kind in _COUNTED
+        if (path := root / f"patternmill/{name}{kind}").exists()
+    ]
 
 
 def lines_of(room: str, root: Path = ROOT) -> int:

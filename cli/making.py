@@ -35,7 +35,7 @@ _CATALOG = click.option(
     "--catalog", help="The catalog. Default: named after the file, or by its column `run`."
 )
 _ENVIRONMENT = click.option("--environment", help="The environment; `studio` is a free trial.")
-_YES = click.option("--yes", is_flag=True, help="Do not ask about the number of items.")
+_YES = click.option("--yes", is_flag=True, help="Ask nothing: take what is certain, and any number of items.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
 _BUYING = (
     _CATALOG,
@@ -199,7 +199,7 @@ async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet:
     about = {"catalog": request.catalog or ""}
     try:
         async with open_run(request) as run:
-            checked = await checked_with_questions(run)
+            checked = await checked_with_questions(run, yes=yes)
             plan = plan_run(run, checked)
             about |= {"catalog": run.catalog, "environment": run.settings.service}
             if not quiet:
@@ -244,7 +244,7 @@ async def with_prefect(request: Request, home: Path) -> End:
 
 
 async def _shown(request: Request, server: "Server") -> End:
-    """Return the end of a flow run, by the ledger where the server was lost meanwhile."""
+    """Return how a flow run ended; where the server was lost, as the ledger has it."""
     from flows import FLOWS
 
     flow: Any = FLOWS[request.verb]

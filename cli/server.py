@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from cli.shared import HOST, Launch, Shared, environment, shared_process
 from patternmill.errors import Refusal
 
 _STARTUP, _SETTLING, _SILENCE = 120.0, 10.0, 5.0
-#: So often the recorder writes what it has of task runs; one by one, by default, costs four times the CPU.
+#: How often, in seconds, the recorder writes task runs; its default, one by one, costs four times the CPU.
 _FLUSH = 0.5
 #: What the terminal need not say, and how long a lost server is tried for (2, 4 and 8 seconds).
 _CLIENT = {
@@ -109,6 +110,28 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
             own = {"PREFECT_API_URL": address, "PREFECT_HOME": str(folder)}
             used.enter_context(_settings(own))
             yield Server(address, shared.address, await _ready(shared, say), is_shared=True)
+
+
+async def look_at_server(home: Path) -> dict[str, Any]:
+    """Return which Prefect server there is, what it says to us, and the schedules there. Starts none."""
+    if not _is_there(home / "prefect"):
+        return {"address": "", "says": "none runs: commands and `up` start it", "schedules": []}
+    try:
+        async with prefect_server(home, lambda text: None) as server:
+            if not server.answers:
+                return {"address": server.address, "says": "does not answer", "schedules": []}
+            from tasks.deployments import schedules
+
+            return {"address": server.address, "says": "answers", "schedules": await schedules()}
+    except Refusal as refusal:
+        return {"address": "", "says": refusal.message, "schedules": []}
+
+
+def _is_there(folder: Path) -> bool:
+    """Return whether a server may be configured, or that of the home runs; looked up without importing Prefect."""
+    profiles = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "profiles.toml"
+    is_configured = "PREFECT_API_URL" in os.environ or profiles.exists()
+    return is_configured or (folder.is_dir() and Shared(folder, 0).is_alive())
 
 
 def _direct() -> dict[str, str]:

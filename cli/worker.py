@@ -6,8 +6,11 @@ import os
 import signal
 import time
 from abc import ABC
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from prefect import get_client
+from prefect.states import AwaitingRetry
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
 from patternmill.errors import Refusal
@@ -42,7 +45,7 @@ class DrainingWorker(
         configuration: ProcessJobConfiguration,
         task_status: "TaskStatus[int] | None" = None,
     ) -> ProcessWorkerResult:
-        """Run a flow run in a process, and know it as long as it lives."""
+        """Run a flow run in a process, and remember the process while it lives."""
         processes = self._processes
 
         class Started:
@@ -58,21 +61,33 @@ class DrainingWorker(
             del processes[flow_run.id]
 
     async def drain(self) -> None:
-        """Stop each run with SIGTERM, and wait for its end."""
+        """Stop each run with SIGTERM, and wait for its end; by Prefect's own setting they are due again then."""
         self._is_draining = True
-        told: set[int] = set()
+        told: dict[int, Any] = {}
         until = time.monotonic() + _DRAINING
         while self._processes and time.monotonic() < until:
-            for process in set(filter(None, self._processes.values())) - told:
-                told.add(process)
-                _send(process, signal.SIGTERM)
+            for run, process in list(self._processes.items()):
+                if process and process not in told:
+                    told[process] = run
+                    _send(process, signal.SIGTERM)
             await asyncio.sleep(0.1)
         self.kill()
+        if os.environ.get("PREFECT_FLOW_RUN_EXECUTE_SIGTERM_BEHAVIOR") == "reschedule":
+            await asyncio.gather(*map(_reschedule, told.values()))
 
     def kill(self) -> None:
         """End all runs at once."""
         for process in filter(None, self._processes.values()):
             _send(process, signal.SIGKILL)
+
+
+async def _reschedule(run: Any) -> None:
+    """Have another worker, or the next one, go on with a run that was stopped, unless a person has cancelled it."""
+    async with get_client() as client:
+        states = sorted(await client.read_flow_run_states(run), key=attrgetter("timestamp"))[-2:]
+        is_stopped = states[-1].name in ("Cancelled", "Crashed", "Running", "Pending")
+        if is_stopped and not any(state.is_cancelling() for state in states):
+            await client.set_flow_run_state(run, AwaitingRetry(), force=True)
 
 
 def _send(process: int, number: signal.Signals) -> None:

@@ -4,22 +4,25 @@ from typing import Any
 
 from prefect import State, flow
 
-from patternmill.request import Request
+from patternmill.files import code_version
+from patternmill.request import Count, Request
 from tasks.make import carry_out_shown
 
 
-@flow(name="bulk-import", flow_run_name="import {file}", retries=0, persist_result=False)
+@flow(
+    name="bulk-import", flow_run_name="import {file}", version=code_version(), retries=0, persist_result=False
+)
 async def bulk_import(
     file: str,
     catalog: str | None = None,
     environment: str | None = None,
     mapping: str | None = None,
     out: str | None = None,
-    max_items: int | None = None,
+    max_items: Count | None = None,
     budget: str | None = None,
-    change: int | None = None,
-    retire: int | None = None,
-    rename: int | None = None,
+    change: Count | None = None,
+    retire: Count | None = None,
+    rename: Count | None = None,
     plan_only: bool = False,
 ) -> State[Any]:
     """Turn a sheet of prompts and category selections into products.

@@ -1,28 +1,37 @@
 """The flow that makes other takes of a catalog's patterns."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from prefect import State, flow
+from pydantic import Field
 
-from patternmill.request import Request
+from patternmill.files import code_version
+from patternmill.request import Count, Request
+from patternmill.states import Status
 from tasks.make import carry_out_shown
 
 
-@flow(name="remake-patterns", flow_run_name="remake {catalog}", retries=0, persist_result=False)
+@flow(
+    name="remake-patterns",
+    flow_run_name="remake {catalog}",
+    version=code_version(),
+    retries=0,
+    persist_result=False,
+)
 async def remake_patterns(
     catalog: str,
     environment: str | None = None,
     out: str | None = None,
-    max_items: int | None = None,
+    max_items: Count | None = None,
     budget: str | None = None,
-    change: int | None = None,
-    retire: int | None = None,
-    rename: int | None = None,
+    change: Count | None = None,
+    retire: Count | None = None,
+    rename: Count | None = None,
     plan_only: bool = False,
     sku: list[str] = [],  # noqa: B006
-    status: list[str] = [],  # noqa: B006
+    status: list[Status] = [],  # noqa: B006
     code: list[str] = [],  # noqa: B006
-    take: int | None = None,
+    take: Annotated[int, Field(ge=1)] | None = None,
 ) -> State[Any]:
     """Make another take of the patterns that are marked `again`, or of those of the named rows, and its products.
 

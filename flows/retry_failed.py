@@ -4,23 +4,31 @@ from typing import Any
 
 from prefect import State, flow
 
-from patternmill.request import Request
+from patternmill.files import code_version
+from patternmill.request import Count, Request
+from patternmill.states import Status
 from tasks.make import carry_out_shown
 
 
-@flow(name="retry-failed", flow_run_name="retry {catalog}", retries=0, persist_result=False)
+@flow(
+    name="retry-failed",
+    flow_run_name="retry {catalog}",
+    version=code_version(),
+    retries=0,
+    persist_result=False,
+)
 async def retry_failed(
     catalog: str,
     environment: str | None = None,
     out: str | None = None,
-    max_items: int | None = None,
+    max_items: Count | None = None,
     budget: str | None = None,
-    change: int | None = None,
-    retire: int | None = None,
-    rename: int | None = None,
+    change: Count | None = None,
+    retire: Count | None = None,
+    rename: Count | None = None,
     plan_only: bool = False,
     sku: list[str] = [],  # noqa: B006
-    status: list[str] = [],  # noqa: B006
+    status: list[Status] = [],  # noqa: B006
     code: list[str] = [],  # noqa: B006
 ) -> State[Any]:
     """Make again what did not end well, with one more attempt for each row.

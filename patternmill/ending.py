@@ -1,6 +1,5 @@
 """The end of a run: its results, and what a person and a program are told."""
 
-import importlib.metadata
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -9,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patternmill.errors import Refusal
-from patternmill.files import point_at
+from patternmill.files import code_version, point_at
 from patternmill.ledger import catalogs
 from patternmill.ledger.attempts import made_by, spent_by
 from patternmill.ledger.database import Database
 from patternmill.ledger.reports import last_run
 from patternmill.mark import write_marks
-from patternmill.money import money
+from patternmill.money import money, parse_amount, plain
 from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
@@ -47,7 +46,7 @@ async def finish(run: Run, checked: "Checked", plan: Plan) -> End:
     summary = Summary(
         run=run.lease.driver, catalog=run.catalog, environment=run.settings.service, outcome=outcome,
         counts=counts, folder=str(run.out),
-        spent=money(spent, ""), currency=run.settings.currency, causes=_causes(results.values()),
+        spent=plain(spent), currency=run.settings.currency, causes=_causes(results.values()),
     )  # fmt: skip
     problem = _write(run, checked, rows, results, summary)
     if problem:
@@ -102,7 +101,7 @@ def _write(
         **summary.model_dump(mode="json"), "verb": run.request.verb, "ledger": run.database.identity,
         "source": checked.sheet.name, "source_sha256": checked.sheet.sha256,
         "ended_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "version": importlib.metadata.version("patternmill"),
+        "version": code_version(),
     }  # fmt: skip
     try:
         write_results(results_frame(checked, results, summary.run), checked, run.out, manifest)
@@ -122,7 +121,8 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     yield f"{summary.outcome}: {', '.join(counts).replace('_', ' ')}"
     made = made_by(run.database, summary.run)
     if named := list(map(counted, made.values(), made)):
-        cost = f" for {summary.spent} {summary.currency}".rstrip() if summary.spent != "0.00" else ""
+        spent = parse_amount(summary.spent)
+        cost = f" for {money(spent, summary.currency)}" if spent else ""
         yield f"Made in this run: {' and '.join(named)}{cost}"
     for cause in summary.causes[:5]:
         yield f"  {cause.rows:,} {cause.code}: {cause.message}"

@@ -1,9 +1,12 @@
 """Files that nobody ever sees half of."""
 
 import gzip
+import hashlib
+import importlib.metadata
 import io
 import os
 import zlib
+from functools import cache
 from pathlib import Path
 
 from patternmill.errors import InputRefused
@@ -58,3 +61,13 @@ def point_at(link: Path, target: str) -> None:
     part.unlink(missing_ok=True)
     part.symlink_to(target)
     part.replace(link)
+
+
+@cache
+def code_version() -> str:
+    """Return the version of this project with a digest of its code, which tells two checkouts of one version apart."""
+    root, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
+    for package in ("cli", "flows", "tasks", "patternmill"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return f"{importlib.metadata.version('patternmill')}+{digest.hexdigest()[:8]}"

@@ -24,3 +24,8 @@ Amount = Annotated[int, BeforeValidator(parse_amount), Field(ge=0)]
 def money(amount: int, currency: str) -> str:
     """Return an amount as people write it: `40.00 EUR`."""
     return f"{Decimal(amount) / 10_000:,.2f} {currency}".strip()
+
+
+def plain(amount: int) -> str:
+    """Return an amount as programs read it, exactly: `1240.00`, `0.0125`."""
+    return f"{Decimal(amount) / 10_000:.4f}".removesuffix("00")

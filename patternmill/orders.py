@@ -202,7 +202,7 @@ async def _make(
     }
     await lease.take(run, write)
     purchases = Purchases(lease, settings)
-    client.confirm, client.halted = lease.confirm, halt.__bool__
+    client.ready, client.confirm, client.halted = lease.renew, lease.confirm, halt.__bool__
     await purchases.stand([Stage.CHECKOUT])
     engine = Engine(
         purchases, client, halt, Admission(halt, purchases.standings), settings.in_doubt_limit.total_seconds()

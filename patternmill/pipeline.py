@@ -7,6 +7,7 @@ from patternmill.ending import finish
 from patternmill.errors import Refusal
 from patternmill.fanout import UNSHOWN, Maker
 from patternmill.halt import stops
+from patternmill.logs import tell
 from patternmill.planning import plan_run
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.run import Run, begin, check_sheet, make_rows, open_run
@@ -34,6 +35,8 @@ async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
             end: End = await maker.step(finish)(run, checked, plan)
     except Refusal as refusal:
         end = end_of(refusal, **about)
+    ended = end.summary.model_dump(mode="json")
+    tell([{"event": "run_ended", "run_id": ended.pop("run"), **ended, "message": end.message}])
     _pass_stop_on()
     return end
 

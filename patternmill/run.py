@@ -24,6 +24,7 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Decision, decisions_of
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment
+from patternmill.logs import set_up
 from patternmill.mark import write_marks
 from patternmill.money import parse_amount
 from patternmill.offer import read_offer
@@ -36,7 +37,8 @@ from patternmill.service.pacing import Polling
 from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
-from patternmill.text import counted, key, normal
+from patternmill.text import counted, normal
+from patternmill.vocabulary import category_synonyms
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -105,6 +107,7 @@ class Run:
 async def open_run(request: Request) -> AsyncIterator[Run]:
     """Open the ledger and the connection to the service for one run."""
     settings = read_settings()
+    set_up(settings.log_format)
     check_name(request.environment, settings)
     database = Database(settings.ledger_address)
     try:
@@ -132,7 +135,7 @@ async def check_sheet(run: Run) -> "Checked":
     """Read the sheet and what is offered, and check every row; for a retry or remake, take the rows on record."""
     if run.request.is_of_record:
         return _kept_rows(run)
-    from patternmill.tables.checks import check_rows
+    from patternmill.tables.checks import category_words, check_rows
     from patternmill.tables.columns import read_columns, run_column
     from patternmill.tables.extras import Extras
     from patternmill.tables.mapping import read_mapping
@@ -144,18 +147,20 @@ async def check_sheet(run: Run) -> "Checked":
     run.is_part = of_run is not None
     run.catalog = _named(run.request.catalog) or _catalog_of(run, sheet.rows, of_run)
     if run.is_part:
-        known = catalogs.sheets(run.database, run.settings.service, run.catalog)
-        mapping = mapping.over(map(attrgetter("mapping"), known), sheet.header)
-    run.mapping = mapping.model_dump_json(include={"columns", "values"})
-    columns = read_columns(sheet.header, sheet.name, mapping, run.contract)
-    sheet = _as_known(run, sheet, columns)
-    words = set[str]()
-    for word in sheet.rows[columns.used["category"]].dropna().unique():
-        words.add(mapping.words.get(key(word), word.strip()))
-    database, environment = run.database, run.settings.service
-    offer = await read_offer(
-        run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
+        sheets = catalogs.sheets(run.database, run.settings.service, run.catalog)
+        known = list(map(attrgetter("mapping"), sheets))
+        remembered = mapping.over(known, ())
+        if any(remembered.reading.encoding in doubt.meanings for doubt in sheet.doubts):
+            sheet = read_sheet(await read_source(run.source), run.source.name, remembered)
+        mapping = mapping.over(known, sheet.header)
+    run.mapping = mapping.model_dump_json(
+        include={"columns": True, "values": True, "reading": {"encoding"}}, exclude_none=True
     )
+    columns = read_columns(sheet, mapping, run.contract)
+    sheet = _as_known(run, sheet, columns)
+    recall = partial(catalogs.recall_offer, run.database, run.settings.service)
+    words = category_words(sheet, columns, mapping.words)
+    offer = await read_offer(run.client.read, recall, words, category_synonyms)
     run.answers = offer.answers
     extras = Extras(run.contract, run.source.path.parent)
     return check_rows(sheet, columns, offer, mapping.words, extras)
@@ -263,7 +268,7 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
             partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
         )
     purchases = Purchases(lease, settings)
-    run.client.confirm, run.client.halted = lease.confirm, run.halt.__bool__
+    run.client.ready, run.client.confirm, run.client.halted = lease.renew, lease.confirm, run.halt.__bool__
     for stage in (Stage.PATTERN, Stage.PRODUCT):
         run.client.polling[stage] = Polling(purchases.last_durations(stage))
     limit = settings.in_doubt_limit.total_seconds()

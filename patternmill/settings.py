@@ -7,7 +7,7 @@ import tomllib
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -102,6 +102,8 @@ class Settings(BaseSettings):
     job_timeout: timedelta = timedelta(minutes=30)
     #: The age at which the service may have forgotten a request ID.
     in_doubt_limit: timedelta = timedelta(hours=12)
+    #: `json`: a line on standard error for each transition.
+    log_format: Literal["text", "json"] = "text"
 
     @classmethod
     def settings_customise_sources(

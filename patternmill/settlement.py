@@ -9,8 +9,7 @@ from typing import Any, Literal
 from patternmill.errors import Overlap, Refusal
 from patternmill.ledger.attempts import change_attempt, find_attempts, is_other
 from patternmill.ledger.connections import Connection
-from patternmill.ledger.database import Database
-from patternmill.ledger.leases import is_gone
+from patternmill.ledger.database import Database, is_gone
 from patternmill.money import money
 from patternmill.service.answers import Ended, Held
 from patternmill.service.client import Client

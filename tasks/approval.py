@@ -1,6 +1,6 @@
 """A deployment's run that asks a person: it is suspended with a form, and goes on in the same run when answered."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, get_type_hints
 
 from prefect import get_client
@@ -57,7 +57,9 @@ async def ask(question: Question) -> Agreement | None:
 
 
 async def plan_waits(question: Question) -> bool:
-    """Return whether another run of the catalog waits for an answer about the same plan."""
+    """Return whether another run of the catalog waits for an answer about the same plan, and can still have one."""
     async with get_client() as client:
         waiting = await open_questions(client, question.environment, question.catalog)
-    return any(run.state and run.state.state_details.pause_key == question.digest for run in waiting)
+    details = [run.state.state_details for run in waiting if run.state]
+    until = [one.pause_timeout for one in details if one.pause_key == question.digest]
+    return any(end is None or end > datetime.now(UTC) for end in until)

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+from uuid import UUID
 
 from prefect import State, get_client
 from prefect.client.orchestration import PrefectClient
@@ -17,6 +18,8 @@ _PATIENCE = 15.0
 _OPEN = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
 _DIED = "The process that ran this is gone. What it had bought is in the ledger; later runs go on with it."
 _SETTLED = "Another run of the catalog has begun or asks since: this plan is no longer the newest."
+#: How a flow run with such tags ended, as far as that is known, and the ends of its task runs by name.
+OnRecord = Callable[[list[str]], tuple[State[Any] | None, Mapping[str, State[Any]]]]
 _log = logging.getLogger(__name__)
 
 
@@ -25,10 +28,13 @@ def catalog_tag(environment: str, catalog: str) -> str:
     return f"{environment}:{catalog}"
 
 
-async def end_dead_runs(environment: str, catalog: str) -> None:
+async def end_dead_runs(
+    environment: str, catalog: str, on_record: OnRecord = lambda tags: (None, {})
+) -> None:
     """End the open runs of a catalog that began before this flow run, with their task runs, and its open questions.
 
-    Call it only with the catalog's lease held: none of them can be alive then.
+    So are task runs of this flow run before it was suspended or retried. All end as they did on record, which the
+    server may have missed. Call it only with the catalog's lease held: none of them can be alive then.
     """
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
@@ -39,10 +45,12 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
         "id": {"not_any_": [mine.id]},
         "start_time": {"before_": mine.start_time},
     }
+    mine_before = {"id": {"any_": [mine.id]}}, {"start_time": {"before_": context.start_time}}
     for pause in (0.5, 2.0, 0.0):
         try:
             async with asyncio.timeout(_PATIENCE), get_client() as client:
-                await _end(client, earlier, Crashed(message=_DIED))
+                await _end_tasks(client, *mine_before, on_record)
+                await _end(client, earlier, on_record)
                 await end_questions(client, await open_questions(client, environment, catalog))
                 return
         except Exception as error:  # whatever the client raises
@@ -50,17 +58,29 @@ async def end_dead_runs(environment: str, catalog: str) -> None:
             await asyncio.sleep(pause)
 
 
-async def _end(client: PrefectClient, earlier: dict[str, Any], state: State[Any]) -> None:
+async def _end(client: PrefectClient, earlier: dict[str, Any], on_record: OnRecord) -> None:
     """End the task runs first, those of flow runs too that a worker has ended itself."""
-    left: dict[str, Any] = {
-        "flow_run_filter": FlowRunFilter.model_validate(earlier),
-        "task_run_filter": TaskRunFilter.model_validate({"state": _OPEN}),
-    }
-    while task_runs := await client.read_task_runs(**left, limit=100):
-        await asyncio.gather(*[client.set_task_run_state(run.id, state, force=True) for run in task_runs])
+    await _end_tasks(client, earlier, {}, on_record)
     dead = FlowRunFilter.model_validate(earlier | {"state": _OPEN})
     for flow_run in await client.read_flow_runs(flow_run_filter=dead):
+        state = on_record(flow_run.tags)[0] or Crashed(message=_DIED)
         await client.set_flow_run_state(flow_run.id, state, force=True)
+
+
+async def _end_tasks(
+    client: PrefectClient, flow_runs: dict[str, Any], which: dict[str, Any], on_record: OnRecord
+) -> None:
+    left: dict[str, Any] = {
+        "flow_run_filter": FlowRunFilter.model_validate(flow_runs),
+        "task_run_filter": TaskRunFilter.model_validate({"state": _OPEN, **which}),
+    }
+    while task_runs := await client.read_task_runs(**left, limit=100):
+        owners = {"id": {"any_": [run.flow_run_id for run in task_runs]}}
+        found = await client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(owners))
+        known = {owner.id: on_record(owner.tags)[1] for owner in found}
+        for run in task_runs:
+            state = known.get(cast(UUID, run.flow_run_id), {}).get(run.name) or Crashed(message=_DIED)
+            await client.set_task_run_state(run.id, state, force=True)
 
 
 async def open_questions(client: PrefectClient, environment: str, catalog: str) -> list[FlowRun]:

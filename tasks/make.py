@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +12,12 @@ from prefect import State, get_client, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import FlowRunContext
+from prefect.exceptions import Pause
 from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.errors import Halted, Overlap, Refusal
 from patternmill.fanout import Group, Maker, Work
+from patternmill.ledger.attempts import ends_of, find_attempts
 from patternmill.pipeline import carry_out
 from patternmill.request import Agreement, End, Question, Request, RowsFailed, end_of
 from patternmill.run import Run
@@ -24,12 +27,19 @@ from patternmill.states import OPEN, Attempt, Outcome
 from patternmill.states import State as AttemptState
 from tasks.approval import ask, plan_waits
 from tasks.dead_runs import catalog_tag, end_dead_runs
+from tasks.folder import enter
 from tasks.page import show_end, watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
 _LOOKING = 5.0
 _CUT_OFF = "The run ended first; the next one goes on with what the ledger has of it."
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+_ON_SCREEN = Halted(
+    Outcome.PAUSED,
+    "paused",
+    "It was paused on the screen; what was in flight was followed to its end.",
+    "Resume it there, or run it again.",
+)
 # Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
 logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
 
@@ -71,15 +81,26 @@ def _state_of(attempt: Attempt) -> State[Any]:
 class Shown(Maker):
     """Shows work as task runs of the flow run that it is called in, and asks by that run's form."""
 
+    run: Run | None = None
+
     async def item(self, work: Work) -> object:
         """Make an item as a task run whose input is that of the item which it is built on."""
         make: Any = make_item
         below = [work.built_on] if isinstance(work.built_on, State) else None
-        return await make(work, return_state=True, wait_for=below)
+        return await self._unless_suspended(make(work, return_state=True, wait_for=below))
 
     async def group(self, group: Group) -> object:
         make: Any = make_group
-        return await make(group, return_state=True)
+        return await self._unless_suspended(make(group, return_state=True))
+
+    async def _unless_suspended(self, call: Awaitable[Any]) -> Any:
+        """Await a task. Once the flow run is suspended, Prefect raises Pause where any task begins or ends."""
+        try:
+            return await call
+        except Pause:
+            if self.run:
+                self.run.halt.set(_ON_SCREEN)
+            return None
 
     def step(self, step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
@@ -97,7 +118,7 @@ class Shown(Maker):
                 return None
 
             shown: Any = task(name=name, task_run_name=name, **_PLAIN)(take)
-            await shown(return_state=True)
+            await self._unless_suspended(shown(return_state=True))
             if not result:  # it was not begun there
                 return await step(*arguments)
             if isinstance(result[0], Refusal):
@@ -108,16 +129,15 @@ class Shown(Maker):
 
     async def named(self, run: Run) -> None:
         """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
-        flow_run, about = _flow_run(), (run.settings.service, run.catalog)
-        with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
-            async with get_client() as client:
-                tags = {*flow_run.tags, *about, catalog_tag(*about)}
-                await client.update_flow_run(flow_run.id, tags=sorted(tags))
+        self.run, about = run, (run.settings.service, run.catalog)
+        await _tag(*about, catalog_tag(*about))
 
     async def begun(self, run: Run, plan: str) -> None:
         """Log the plan, and close what dead runs of the catalog left open."""
         get_run_logger().info("%s", plan)
-        await end_dead_runs(run.settings.service, run.catalog)
+        assert run.lease
+        await _tag(run.lease.driver)
+        await end_dead_runs(run.settings.service, run.catalog, partial(_on_record, run))
 
     async def ask(self, question: Question) -> Agreement | None:
         """Ask by the form of a suspended run, unless another run of the catalog asks the same already."""
@@ -137,6 +157,27 @@ class Shown(Maker):
             cancelled.cancel()
 
 
+async def _tag(*tags: str) -> None:
+    """Add tags to the flow run."""
+    flow_run = _flow_run()
+    flow_run.tags = sorted({*flow_run.tags, *tags})
+    with contextlib.suppress(Exception):  # whatever the client raises: a tag is no reason to stop
+        async with get_client() as client:
+            await client.update_flow_run(flow_run.id, tags=flow_run.tags)
+
+
+def _on_record(run: Run, tags: list[str]) -> tuple[State[Any] | None, dict[str, State[Any]]]:
+    """Return how the run whose ID is a tag ended by the ledger, and its items by the names of their task runs."""
+    state, items = None, dict[str, State[Any]]()
+    for id_, outcome, message in ends_of(run.database, tags):
+        if outcome in list(Outcome):
+            state = State(type=_TYPES.get(outcome, StateType.FAILED), name=outcome, message=message)
+            items |= dict.fromkeys(("check sheet", "finish"), Completed())
+        for attempt in find_attempts(run.database, run.settings.service, "driver = :id", id=id_):
+            items[f"{attempt.stage} {attempt.label}"] = _state_of(attempt)
+    return state, items
+
+
 def _flow_run() -> FlowRun:
     context = FlowRunContext.get()
     assert context and context.flow_run
@@ -152,8 +193,7 @@ async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
             if state is not None and state.is_cancelling():
                 run.halt.stop()
             if state is not None and state.is_paused():
-                words = "It was paused on the screen; what was in flight was followed to its end."
-                run.halt.set(Halted(Outcome.PAUSED, "paused", words, "Run it again."))
+                run.halt.set(_ON_SCREEN)
 
 
 _TYPES = {
@@ -168,6 +208,7 @@ async def carry_out_shown(request: Request) -> State[Any]:
     """Carry out a request. The state's name is the outcome, and the page of the flow run says what came of it."""
     try:
         if _flow_run().deployment_id:
+            enter()
             check_reach(request, read_settings())
         end = await carry_out(request, Shown())
     except Refusal as refusal:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.context import FlowRunContext
+from prefect.events import emit_event
 
 from patternmill.request import End, Failure
 from patternmill.text import counted, shown
@@ -63,8 +64,16 @@ def _progress(run: Making) -> str:
 
 
 async def show_end(end: End) -> None:
-    """Show how a run ended, with the first rows that a person has to look at."""
+    """Show how a run ended, with the first rows that a person has to look at; programs get it as an event."""
     if flow_run_id := _flow_run_id():
+        about = end.summary
+        resource = {
+            "prefect.resource.id": f"patternmill.catalog.{about.environment}.{about.catalog}",
+            "prefect.resource.name": about.catalog,
+            "patternmill.outcome": end.outcome,
+        }
+        with contextlib.suppress(Exception):  # whatever the client raises
+            emit_event(f"patternmill.run.{end.outcome}", resource, payload=about.model_dump(mode="json"))
         text = "\n\n".join(filter(None, (markdown_lines(end.message), _table(end.failures))))
         key = f"run-{flow_run_id}-summary"
         await _if_possible(

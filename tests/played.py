@@ -12,6 +12,7 @@ from prefect.states import Cancelled, Completed
 from patternmill.request import Agreement, Question
 from tasks.approval import ask, plan_waits
 from tasks.dead_runs import catalog_tag, end_dead_runs
+from tasks.folder import enter
 
 
 async def played(file: str, catalog: str, environment: str | None) -> State[Any]:
@@ -19,6 +20,7 @@ async def played(file: str, catalog: str, environment: str | None) -> State[Any]
     assert context and context.flow_run
     async with get_client() as client:
         await client.update_flow_run(context.flow_run.id, tags=[catalog_tag(str(environment), catalog)])
+    enter()
     verb, _, digest = file.partition(":")
     if verb == "work":
         stopped = asyncio.Event()

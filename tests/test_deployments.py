@@ -1,6 +1,8 @@
 """The deployments on a real Prefect server, and what people set there."""
 
 import asyncio
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,12 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import PrefectHTTPStatusError
 
+from cli.main import run
+from cli.server import Server, look_at_server
 from cli.worker import DrainingWorker
 from patternmill.errors import Refusal
+from patternmill.files import code_version
+from patternmill.states import Status
 from tasks.deployments import POOL, register_deployments, schedule_refresh
 
 
@@ -89,6 +95,7 @@ def test_a_schedule_of_a_catalog_keeps_the_others_and_its_folder(
     async def schedule_twice() -> list[tuple[str | None, str]]:
         said = await schedule_refresh("spring.csv", "spring", "studio", "0 5 * * *")
         assert "spring (studio)" in said
+        assert re.search(r"next on \d{4}-\d\d-\d\d 05:00", said)
         first = await read("catalog-refresh/spring (studio)")
         async with get_client() as client:
             people = DeploymentScheduleCreate(schedule=IntervalSchedule(interval=3600), slug="hourly")  # type: ignore[arg-type]
@@ -99,15 +106,56 @@ def test_a_schedule_of_a_catalog_keeps_the_others_and_its_folder(
         after = await read("catalog-refresh/spring (studio)")
         assert str(deployed) in str(after.pull_steps)
         assert after.parameters == {"file": "summer.csv", "catalog": "spring", "environment": "studio"}
-        assert after.tags == ["patternmill"]
+        assert after.tags == ["patternmill", "patternmill-scheduled"]
         crons = [(one.slug, getattr(one.schedule, "cron", "")) for one in after.schedules]
         return sorted(crons, key=str)
 
     assert asyncio.run(schedule_twice()) == [("hourly", ""), ("refresh", "30 6 * * 1")]
 
 
-@pytest.mark.parametrize("cron", ["every day", "99 5 * * *", ""])
+@pytest.mark.parametrize("cron", ["every day", "99 5 * * *", "", "0 0 5 * * *", "0 5 30 2 *"])
 def test_a_schedule_that_cannot_be_read_is_refused_with_an_example(cron: str, deployed: Path) -> None:
     with pytest.raises(Refusal, match='--cron "0 5') as refusal:
         asyncio.run(schedule_refresh("spring.csv", "spring", "studio", cron))
     assert refusal.value.exit_code == 2
+
+
+def test_the_forms_of_the_real_flows_have_choices_and_limits_and_say_which_code_they_are_of(
+    server: Server,
+) -> None:
+    async def registered() -> DeploymentResponse:
+        await register_deployments("staging")
+        return await read("remake-patterns/remake-patterns")
+
+    found = asyncio.run(registered())
+    assert found.version == code_version()
+    form: Any = found.parameter_openapi_schema
+    fields = form["properties"]
+    of_status = fields["status"]["items"]
+    assert set(form["definitions"][of_status["$ref"].rpartition("/")[2]]["enum"]) == set(Status)
+    assert "staging" in fields["environment"]["enum"]
+    assert [one.get("minimum") for one in fields["max_items"]["anyOf"]] == [0, None]
+    assert [one.get("minimum") for one in fields["take"]["anyOf"]] == [1, None]
+    assert all(field.get("description") for field in fields.values())
+
+
+def test_status_says_which_server_there_is_and_what_is_scheduled_there(
+    deployed: Path, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(schedule_refresh("told.csv", "told", "studio", "0 5 * * *"))
+    monkeypatch.setenv("PATTERNMILL_HOME", "home")
+    assert run(["status"]) == 0
+    said = capsys.readouterr().out
+    assert f"Prefect server: {server.address} answers" in said
+    assert re.search(r"schedule told \(studio\): 0 5 \* \* \*, (next on [\d-]+ 05:00|not due)", said)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    assert run(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["prefect"]
+    assert (found["address"], found["says"]) == ("http://127.0.0.1:9/api", "does not answer")
+
+
+def test_status_starts_no_server_where_none_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    assert "none runs" in asyncio.run(look_at_server(tmp_path / "home"))["says"]
+    assert not (tmp_path / "home").exists()

@@ -1,6 +1,7 @@
 """The flows on a real Prefect server: what they return, what the server shows, and stops that are passed on."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
-from prefect.states import Cancelling, Paused
+from prefect.states import Cancelling, Paused, Running
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
@@ -123,7 +124,7 @@ asyncio.run(parent())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_stop_during_the_first_import_is_passed_on_to_its_parent(double, number):
     double.weather = Weather(latency=0.001, pattern_time=3.0, product_time=3.0, spread=0.01)
     for name in ("first", "second"):
@@ -210,3 +211,59 @@ def test_a_run_that_is_paused_on_the_screen_buys_nothing_more(double):
 
     assert asyncio.run(case()).name == "Paused"
     assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4
+
+
+@pytest.mark.soak
+def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes_its_results(double):
+    double.weather = Weather(latency=0.001, pattern_time=7.0, product_time=0.3, spread=0.01)
+    sheet(*(row(at) for at in range(3)), name="deleted.csv")
+
+    async def case():
+        running = asyncio.create_task(bulk_import(file="deleted.csv", return_state=True))
+        while not double.jobs:
+            await asyncio.sleep(0.1)
+        async with get_client() as client:
+            tagged = FlowRunFilter.model_validate({"tags": {"all_": ["production:deleted"]}})
+            (mine,) = await client.read_flow_runs(flow_run_filter=tagged)
+            await client.delete_flow_run(mine.id)
+        await asyncio.wait({running})
+
+    asyncio.run(case())
+    assert json.loads(Path("results/deleted/latest/manifest.json").read_text())["outcome"] == "Completed"
+    assert len(double.jobs) == 6
+
+
+@pytest.mark.soak
+def test_what_the_server_missed_of_an_ended_run_is_shown_by_the_next_one_as_the_ledger_has_it(double):
+    sheet(row(1), row(2, "missed [unsafe]"), name="missed.csv")
+    asyncio.run(bulk_import(file="missed.csv", return_state=True))
+
+    async def forget():
+        (run,), tasks = await recorded(tag="production:missed")
+        async with get_client() as client:
+            await client.set_flow_run_state(run.id, Running(), force=True)
+            for one in tasks:
+                await client.set_task_run_state(one.id, Running(), force=True)
+        return run
+
+    first = asyncio.run(forget())
+    sheet(row(1), row(2, "missed [unsafe]"), row(3), name="missed.csv")
+    asyncio.run(bulk_import(file="missed.csv", return_state=True))
+
+    async def shown():
+        async with get_client() as client:
+            this = FlowRunFilter.model_validate({"id": {"any_": [first.id]}})
+            tasks = await client.read_task_runs(flow_run_filter=this)
+            return (await client.read_flow_run(first.id)).state, {one.name: one.state for one in tasks}
+
+    state, tasks = asyncio.run(shown())
+    assert (state.name, state.type.value) == ("CompletedWithFailures", "FAILED")
+    assert "1 succeeded, 1 failed" in state.message
+    names = {name: one.type.value for name, one in tasks.items() if name.startswith(("pattern", "product"))}
+    assert names == {
+        "pattern herons 1": "COMPLETED",
+        "product A-1": "COMPLETED",
+        "pattern missed [unsafe]": "FAILED",
+    }
+    assert tasks["product A-1"].message.startswith("pro")
+    assert {tasks[name].name for name in ("check sheet", "finish")} == {"Completed"}

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 
 from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
 from patternmill.items import pattern_item
+from patternmill.ledger import database as ledgers
 from patternmill.ledger import leases
 from patternmill.ledger.attempts import find_attempts, last_event
 from patternmill.ledger.brake import pause, unpause
@@ -290,6 +292,59 @@ def test_a_process_of_another_version_stops_at_its_next_beat(database):
         database.change(lambda connection: connection.execute(upgrade))
         with pytest.raises(LeaseLost):
             await purchases.begin(step(), None)
+
+    play(case())
+
+
+@pytest.fixture
+def newer(tmp_path):
+    """Has a program of the next version run meanwhile: its tables have a column more."""
+    (script := tmp_path / "002.sql").write_text(
+        "ALTER TABLE runs ADD COLUMN machine TEXT NOT NULL DEFAULT '';"
+    )
+
+    @contextmanager
+    def program():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ledgers, "_SCRIPTS", [*ledgers._SCRIPTS, script])
+            patch.setattr(ledgers, "VERSION", "2")
+            yield
+
+    return program
+
+
+def test_an_upgrade_waits_for_older_programs_and_then_keeps_them_out(address, database, newer):
+    async def case():
+        lease, purchases = await taken(database)
+        attempt = await purchases.begin(step(), None)
+        with newer(), pytest.raises(Refusal, match=r"older version holds production/spring, by .*:\d+"):
+            Database(address)
+        attempt = await purchases.accept(attempt, "job_1")  # nothing was changed
+        await lease.give_back("Completed", "")
+        with newer():
+            upgraded = Database(address)
+            assert Database(address).identity == upgraded.identity == database.identity
+            assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
+            assert find_attempts(upgraded, "production") == [attempt]
+            await upgraded.close()
+        with pytest.raises(Refusal, match="has version 2; this program reads 1"):
+            Database(address)
+        with pytest.raises(LeaseLost, match="upgraded"):
+            database.change(lambda connection: None)
+
+    play(case())
+
+
+def test_a_new_ledger_has_all_changes_and_a_dead_program_holds_up_no_upgrade(address, newer, monkeypatch):
+    async def case():
+        database = Database(address)
+        await taken(database)
+        await database.close()
+        monkeypatch.setattr(ledgers, "is_gone", lambda holder: True)
+        with newer():
+            upgraded = Database(address)
+            assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
+            await upgraded.close()
 
     play(case())
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -223,6 +224,7 @@ def test_a_large_plan_suspends_a_second_firing_ends_and_an_answer_goes_on_to_pro
     asyncio.run(case())
 
 
+@pytest.mark.soak
 def test_a_question_that_gets_no_answer_or_is_about_another_plan_buys_nothing(working, monkeypatch):
     monkeypatch.setenv("PATTERNMILL_CONFIRM_ABOVE", "3")
     rows = [row(number, f"unanswered {number}") for number in range(4)]
@@ -248,7 +250,8 @@ def since(double, moment):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("how", "states"), [("cancel", {"CANCELLED"}), ("sigterm", {"CANCELLED", "CRASHED"})]
+    ("how", "states"),
+    [("cancel", {"CANCELLED"}), pytest.param("sigterm", {"CANCELLED", "CRASHED"}, marks=pytest.mark.soak)],
 )
 def test_a_workers_run_that_is_stopped_begins_nothing_more_and_writes_its_results(working, how, states):
     working.weather, name = SLOW, f"stopped-{how}"
@@ -278,6 +281,104 @@ def test_a_workers_run_that_is_stopped_begins_nothing_more_and_writes_its_result
     asyncio.run(case())
 
 
+def suspended_on_the_screen():
+    """Return what the button Pause of Prefect's pages sets."""
+    until = (datetime.now(UTC) + timedelta(seconds=300)).isoformat()
+    return {
+        "type": "PAUSED",
+        "name": "Suspended",
+        "state_details": {"pause_timeout": until, "pause_reschedule": True},
+    }
+
+
+@pytest.mark.soak
+def test_a_workers_run_that_is_suspended_writes_its_results_and_goes_on_when_it_is_resumed(
+    working, monkeypatch
+):
+    working.weather = Weather(latency=0.001, pattern_time=12.0, product_time=0.5, spread=0.01)
+    sheet(*(row(number, f"suspended {number}") for number in range(10)), name="suspended.csv")
+
+    async def case():
+        run = await fire("suspended")
+
+        async def suspend(worker):
+            await until(lambda: len(working.jobs) == 4)
+            await asyncio.sleep(1.0)
+            async with get_client() as client:
+                body = {"state": suspended_on_the_screen(), "force": True}
+                await client.request("POST", f"/flow_runs/{run}/set_state", json=body)
+
+        ended, name = await carried_out(run, suspend)
+        async with get_client() as client:
+            for one in await client.read_logs(limit=200):
+                print("LOG", one.message)
+        assert name == "Suspended", ended.state.message
+        assert [job.stage for job in working.jobs.values()] == ["pattern"] * 4
+        manifest = json.loads(Path("results/suspended/latest/manifest.json").read_text())
+        assert manifest["outcome"] == "Paused"
+        working.weather = Weather(latency=0.001, pattern_time=0.3, product_time=0.3)
+        assert await resume(run, None) == "ACCEPT"
+        ended, name = await carried_out(run)
+        assert name == "Completed", ended.state.message
+        assert made(working) == (10, 10)
+        _, shown = await recorded(tag="production:suspended")
+        assert not [one.name for one in shown if not one.state.is_final() or one.state.is_failed()]
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    "is_cancelled",
+    [False, pytest.param(True, marks=pytest.mark.soak)],
+    ids=["restarted", "cancelled meanwhile"],
+)
+def test_a_rolling_restart_of_workers_loses_no_run_and_begins_none_that_was_cancelled(
+    working, monkeypatch, is_cancelled
+):
+    monkeypatch.setenv("PREFECT_FLOW_RUN_EXECUTE_SIGTERM_BEHAVIOR", "reschedule")
+    working.weather, name = SLOW, f"rolling-{is_cancelled}"
+    sheet(*(row(number, f"{name} {number}") for number in range(10)), name=f"{name}.csv")
+
+    async def case():
+        run = await fire(name)
+
+        async def restart(worker):
+            await until(lambda: len(working.jobs) == 4)
+            await asyncio.sleep(1.0)
+            if is_cancelled:
+                await cancel(run)
+            for job in working.jobs.values():
+                job.ends_at = min(job.ends_at, time.time() + 3.0)
+            await worker.drain()
+
+        _, name_of_state = await carried_out(run, restart)
+        assert len(working.jobs) == 4
+        if is_cancelled:
+            assert name_of_state in ("Cancelled", "Cancelling")
+            return
+        assert name_of_state == "AwaitingRetry"
+        working.weather = Weather(latency=0.001, pattern_time=0.3, product_time=0.3)
+        ended, name_of_state = await carried_out(run)
+        assert name_of_state == "Completed", ended.state.message
+        assert (made(working), ended.run_count) == ((10, 10), 2)
+
+    asyncio.run(case())
+
+
+def test_two_firings_at_once_make_each_thing_once_and_the_second_says_so(working):
+    working.weather = Weather(latency=0.001, pattern_time=8.0, product_time=0.3, spread=0.01)
+    sheet(*(row(number, f"twice {number}") for number in range(3)), name="twice.csv")
+
+    async def case():
+        runs = [await fire("twice"), await fire("twice")]
+        await carried_out(runs[0])
+        states = sorted([(await read(run)).state_name for run in runs])
+        assert states == ["Completed", "SkippedOverlap"]
+        assert made(working) == (3, 3)
+
+    asyncio.run(case())
+
+
 def test_retry_of_an_ended_run_begins_it_again_and_buys_nothing_twice(working):
     sheet(row(1, "retry 1"), row(2, "retry [unsafe]"), name="again.csv")
 
@@ -296,7 +397,11 @@ def test_retry_of_an_ended_run_begins_it_again_and_buys_nothing_twice(working):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"fiel": "x"}, {"max_items": "many"}, {"max_items": -1}, {"budget": "lots"}]
+    "wrong",
+    [
+        {"budget": "lots"},
+        *(pytest.param(one, marks=pytest.mark.soak) for one in ({"fiel": "x"}, {"max_items": -1})),
+    ],
 )
 def test_parameters_that_the_form_does_not_have_are_refused_before_anything_runs(working, wrong):
     sheet(row(1, "parameters"), name="parameters.csv")
@@ -311,10 +416,11 @@ def test_parameters_that_the_form_does_not_have_are_refused_before_anything_runs
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True, reason="Prefect starts a run's process in this folder, with the folder first on its path"
+@pytest.mark.parametrize(
+    "of_libraries",
+    [False, pytest.param(True, marks=pytest.mark.soak)],
+    ids=["named like ours", "named like a library's"],
 )
-@pytest.mark.parametrize("of_libraries", [False, True], ids=["named like ours", "named like a library's"])
 def test_a_run_of_up_imports_nothing_of_its_folder(tmp_path, monkeypatch, of_libraries):
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "spring.csv").write_text(

@@ -37,7 +37,7 @@ def kill_server_of(home):
                 os.kill(int(process.parent.name), signal.SIGKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_server_that_is_lost_in_mid_run_stops_no_purchase_and_ends_the_command_in_time(
     tmp_path, monkeypatch
 ):

@@ -13,7 +13,7 @@ from patternmill.files import read_file
 from patternmill.offer import Category, Offer
 from patternmill.tables.checks import check_rows, report_json, report_lines
 from patternmill.tables.columns import read_columns
-from patternmill.tables.mapping import ColumnsRefused, Proposal, SheetMapping, read_mapping, write_mapping
+from patternmill.tables.mapping import Proposal, SheetMapping, Unsaid, read_mapping, write_mapping
 from patternmill.tables.sheet import SURPLUS, read_sheet
 
 SIZES = {"name": "size", "values": ["40x40", "50x50"]}
@@ -37,7 +37,7 @@ def checked(tmp_path, content, mapping="", offer=None, name="a.csv"):
     (tmp_path / "a.mapping.toml").write_text(mapping)
     said = read_mapping(path)
     sheet = read_sheet(read_file(path), path.name, said)
-    columns = read_columns(sheet.header, sheet.name, said)
+    columns = read_columns(sheet, said)
     return check_rows(sheet, columns, offer or offered(), said.words)
 
 
@@ -202,7 +202,9 @@ def test_an_option_that_hides_in_a_carried_column_refuses_its_row(tmp_path):
     )
     found = checked(tmp_path, content)
     assert codes(found) == {(2, "option_column")}
-    assert found.proposals == (Proposal("column", "Size", "option:size"),)
+    (proposal,) = found.proposals
+    assert (proposal.line, proposal.is_certain) == ('"Size" = "option:size"', False)
+    assert [one.line for one in proposal.others] == ['"Size" = "note"']
     assert not codes(checked(tmp_path, content, '[columns]\nSize = "note"\n'))
     assert not codes(checked(tmp_path, content.replace("Size", "note:Size")))
 
@@ -383,28 +385,26 @@ def test_a_value_that_two_options_offer_is_ambiguous(tmp_path):
 
 def test_columns_that_are_named_otherwise_are_proposed_line_by_line(tmp_path):
     content = "Artikelnummer;Motiv;Produktart;option:size\nA-1;herons;Cushion;50x50\n"
-    with pytest.raises(ColumnsRefused) as refused:
+    with pytest.raises(Unsaid) as refused:
         checked(tmp_path, content)
     proposals = refused.value.proposals
     lines = ['"Artikelnummer" = "sku"', '"Motiv" = "prompt"', '"Produktart" = "category"']
     assert [one.line for one in proposals] == lines
-    assert refused.value.remedy.endswith(
-        "\n  ".join(["a.mapping.toml, beside the sheet:", "[columns]", *lines])
-    )
+    assert [one.is_certain for one in proposals] == [True, False, True]
     write_mapping(tmp_path / "b.mapping.toml", SheetMapping().plus(proposals))
     assert len(checked(tmp_path, content, (tmp_path / "b.mapping.toml").read_text()).rows) == 1
 
 
 def test_an_unknown_word_is_proposed_once_however_many_rows_have_it(tmp_path):
     found = checked(tmp_path, HEADER + "A-1,herons,Cushon,\nA-2,herons,Cushon,\nA-3,herons,Qqqq,\n")
-    assert found.proposals == (Proposal("value", "Cushon", "Cushion"),)
+    assert found.proposals == (Proposal("values", "Cushon", "Cushion"),)
 
 
 def test_confirmed_lines_are_added_and_others_stay(tmp_path):
     path = tmp_path / "a.mapping.toml"
     before = '# ours\n[columns] # of May\n"Art" = "sku"\n\n[reading]\nheader = 2\n'
     path.write_text(before)
-    confirmed = [Proposal("column", 'Na"me\\', "prompt"), Proposal("value", "Kissen", "Cushion")]
+    confirmed = [Proposal("columns", 'Na"me\\', "prompt"), Proposal("values", "Kissen", "Cushion")]
     write_mapping(path, read_mapping(tmp_path / "a.csv").plus(confirmed))
     found = read_mapping(tmp_path / "a.csv")
     assert found.columns == {"Art": "sku", 'Na"me\\': "prompt"}

@@ -61,8 +61,8 @@ def test_a_file_that_a_program_left_beside_the_sheet_names_the_sheet(tmp_path, n
 @pytest.mark.parametrize(
     ("change", "header"),
     [
-        ({}, ("Artikelnummer", "prompt", "category", "option:size", "option:label")),
-        ({2: "Totes"}, ("sku", "prompt", "category", "option:size", "option:label")),
+        ({}, ("Artikel", "prompt", "category", "option:size", "option:label")),
+        ({2: "Toat"}, ("sku", "prompt", "category", "option:size", "option:label")),
     ],
     ids=["column", "word"],
 )

@@ -49,7 +49,7 @@ def checked(path, content=None):
     if content is not None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     sheet = read_sheet(read_file(path), path.name, SheetMapping())
-    columns = read_columns(sheet.header, sheet.name, SheetMapping())
+    columns = read_columns(sheet, SheetMapping())
     return check_rows(sheet, columns, Offer(categories=(CUSHION,)), {})
 
 

@@ -32,7 +32,7 @@ GOOD = ["A-1", "herons", "Cushion", "50x50", 12.5]
 def checked(raw, **reading):
     mapping = SheetMapping(reading=reading)
     sheet = read_sheet(raw, "a.xlsx", mapping)
-    return check_rows(sheet, read_columns(sheet.header, sheet.name, mapping), OFFER, {})
+    return check_rows(sheet, read_columns(sheet, mapping), OFFER, {})
 
 
 def codes(found):
@@ -297,7 +297,8 @@ def test_several_worksheets_that_could_be_meant_are_asked_about():
     raw = workbook(May=[HEADER, GOOD], June=[HEADER, ["J-1", *GOOD[1:]]])
     with pytest.raises(InputRefused, match="`May`, `June`") as refused:
         checked(raw)
-    assert [one.meant for one in refused.value.proposals] == ["May", "June"]
+    (proposal,) = refused.value.proposals
+    assert [one.meant for one in (proposal, *proposal.others)] == ["May", "June"]
     assert list(checked(raw, worksheet="June").rows["sku"]) == ["J-1"]
     with pytest.raises(InputRefused, match="`May`, `June`"):
         checked(raw, worksheet="July")

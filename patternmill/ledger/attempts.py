@@ -1,7 +1,7 @@
 """Attempts on record: read, found, changed with an event for each change, and compared with what answers name."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -9,6 +9,7 @@ from uuid import uuid4
 from patternmill.items import pattern_item
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
+from patternmill.money import plain
 from patternmill.states import ENTERED_FROM, Attempt, State
 
 COLUMNS = ", ".join(Attempt.__slots__)
@@ -61,11 +62,15 @@ def record_event(
     counts: bool = True,
 ) -> None:
     """Add a change of an attempt to the record, which nobody changes."""
-    connection.insert(
-        "events", token=uuid4().hex[:12], environment=attempt.environment, stage=attempt.stage, item_id=attempt.item_id,
-        request_id=attempt.request_id, state=state or attempt.state, code="" if state else attempt.code,
-        message=message or attempt.message, counts=int(counts), at=at, run_id=run_id,
-    )  # fmt: skip
+    change = {
+        "environment": attempt.environment, "stage": attempt.stage, "item_id": attempt.item_id,
+        "request_id": attempt.request_id, "state": state or attempt.state, "code": "" if state else attempt.code,
+        "message": message or attempt.message, "at": at, "run_id": run_id,
+    }  # fmt: skip
+    connection.insert("events", **change, token=uuid4().hex[:12], counts=int(counts))
+    about = {"catalog": attempt.catalog, "label": attempt.label, "job_id": attempt.job_id}
+    price = {"amount": plain(attempt.amount), "currency": attempt.currency, "result_id": attempt.result_id}
+    connection.facts.append({"event": "attempt", **change, **about, **price})
 
 
 def last_event(database: Database) -> tuple[int, str]:
@@ -122,3 +127,9 @@ def find_attempts(database: Database, environment: str, condition: str = "", **v
     where = f"environment = :environment{f' AND ({condition})' if condition else ''}"
     query = f"SELECT {COLUMNS} FROM attempts WHERE {where} ORDER BY intended_at"
     return [attempt_of(row) for row in database.read(query, environment=environment, **values)]
+
+
+def ends_of(database: Database, names: Sequence[str]) -> list[Any]:
+    """Return ID, outcome and message of the runs that are named, the oldest first."""
+    query = "SELECT id, outcome, message FROM runs WHERE id IN (:names...)"
+    return sorted(database.read(query, names))

@@ -5,8 +5,7 @@ import getpass
 import time
 
 from patternmill.ledger.connections import Connection
-from patternmill.ledger.database import Database
-from patternmill.ledger.leases import is_gone
+from patternmill.ledger.database import Database, is_gone
 
 _SET = """
 INSERT INTO brakes (scope, since, person, reason) VALUES (:scope, :since, :person, :reason)

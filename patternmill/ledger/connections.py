@@ -1,7 +1,10 @@
 """Connections to both kinds of databases, which take one text of SQL: `:name` stands for a value."""
 
+import os
 import re
+import socket
 import sqlite3
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import namedtuple
@@ -15,6 +18,8 @@ from patternmill.errors import LedgerFault, Refusal
 
 #: How many values one statement may hold.
 _CHUNK = 5_000
+#: A server on the network that has not answered a statement for so many seconds is taken to be lost.
+SILENCE = 60.0
 
 
 class Connection(ABC):
@@ -23,14 +28,16 @@ class Connection(ABC):
     #: The driver, which has its errors; where this is, for people.
     api: Any
     place: str
-    #: What the two call the type of a key that counts up, the making of a view, and the list of their tables.
+    #: How each writes a key that counts up, the making of a view, and the list of its tables.
     serial: str
     create_view: str
     tables: str
-    #: Answers with something else whenever another connection has committed anything.
+    #: A query whose answer changes whenever another connection commits.
     pulse: str
 
     def __init__(self, address: str) -> None:
+        #: What is told of a transaction once it is durable.
+        self.facts: list[dict[str, Any]] = []
         try:
             self._driver = self._connect(address)
         except (self.api.Error, OSError) as error:
@@ -165,7 +172,24 @@ class Postgres(Connection):
         if (encoding := driver.info.parameter_status("server_encoding")) != "UTF8":
             remedy = "Create the database with ENCODING 'UTF8'."
             raise Refusal("encoding", f"The ledger's database is {encoding}, not UTF8.", remedy)
+        self._asked_at = 0.0
+        threading.Thread(target=self._watch, args=(driver,), daemon=True).start()
         return driver
+
+    def _run(self, sql: str, values: Any, *, many: bool = False) -> tuple[list[Any], int]:
+        self._asked_at = time.monotonic()
+        try:
+            return super()._run(sql, values, many=many)
+        finally:
+            self._asked_at = 0.0
+
+    def _watch(self, driver: Any) -> None:
+        """End the connection where the server is silent: the driver itself would wait for ever."""
+        while not driver.closed:
+            time.sleep(SILENCE / 10)
+            if (asked_at := self._asked_at) and time.monotonic() - asked_at > SILENCE:
+                with suppress(OSError), socket.socket(fileno=os.dup(driver.fileno())) as silent:
+                    silent.shutdown(socket.SHUT_RDWR)
 
     def begin(self, *, alone: bool) -> None:
         self.execute("BEGIN")

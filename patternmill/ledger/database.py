@@ -1,8 +1,11 @@
 """The ledger's database: durable transactions that many coroutines share, and plain reads."""
 
 import asyncio
+import os
 import re
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -13,15 +16,17 @@ from uuid import uuid4
 
 from patternmill.errors import LeaseLost, LedgerFault, Refusal
 from patternmill.ledger.connections import Connection, Postgres, Sqlite
+from patternmill.logs import tell
 
-VERSION = "1"
+#: The tables, and each later change of them: the number of the last one is the ledger's version.
+_SCRIPTS = sorted(Path(__file__).with_name("schema").glob("*.sql"))
+VERSION = str(len(_SCRIPTS))
 T = TypeVar("T")
 #: The most changes that share a transaction, and how long a first one waits for others, in seconds. A transaction
 #: costs as much CPU as six changes in it, and a job takes minutes.
 _BATCH, _GATHERING = 500, 0.1
 #: The pauses before a change is tried again while the database is away, in seconds.
-_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
-_SCHEMA = Path(__file__).with_name("schema.sql")
+_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0, 15.0)
 _KNOWN = """
 SELECT (SELECT value FROM facts WHERE name = 'identity') AS identity,
        (SELECT value FROM facts WHERE name = 'schema') AS version
@@ -55,22 +60,46 @@ class Database:
             self.identity, version = self._reader.row(_KNOWN)
         if not self.identity:
             self.identity, version = self.change(_make, alone=True)
+        while version.isdigit() and int(version) < int(VERSION):
+            version = self._upgrade()
         if version != VERSION:
             message = f"The ledger {self._reader.place} has version {version}; this program reads {VERSION}."
             raise Refusal("ledger_version", message, "Install the program that wrote it.")
 
+    def _upgrade(self) -> str:
+        """Make the next change of the tables, and return the version that they have then. Raises Refusal."""
+        with self._transaction(alone=True) as connection:
+            if (version := int(connection.row(_KNOWN).version)) < int(VERSION):
+                for lease in connection.rows("SELECT key, holder FROM leases WHERE driver IS NOT NULL"):
+                    if not is_gone(lease.holder):
+                        message = f"A program of an older version holds {lease.key}, by {lease.holder}."
+                        remedy = (
+                            "Wait until it has ended. If it died on another machine, run that program again."
+                        )
+                        raise Refusal("ledger_version", message, remedy)
+                version += 1
+                _execute(connection, _SCRIPTS[version - 1])
+                connection.execute("UPDATE facts SET value = :now WHERE name = 'schema'", now=str(version))
+            return str(version)
+
     def read(self, sql: str, names: Sequence[str] | None = None, **values: Any) -> list[Any]:
-        """Return the rows of a query, of what is durable. `names`: what `:names...` stands for."""
-        try:
-            return self._reader.rows(sql, names, **values)
-        except LedgerFault:
-            if not self._reader.is_lost:
-                raise
-            self._reader = self._connect()
-            return self._reader.rows(sql, names, **values)
+        """Return the rows of a query, of what is durable. `names`: what `:names...` stands for.
+
+        All that this process does stands still while the database is away: it could record nothing.
+        """
+        for pause in (0.0, *_AWAY):
+            try:
+                if self._reader.is_lost:
+                    self._reader = self._connect()
+                return self._reader.rows(sql, names, **values)
+            except LedgerFault as fault:
+                if not fault.passing:
+                    raise
+                time.sleep(pause)
+        return self._reader.rows(sql, names, **values)
 
     def pulse(self) -> Any:
-        """Return what is another value whenever something has been written since."""
+        """Return a value that changes with every write."""
         return self.read(self._reader.pulse)
 
     def change(self, change: Change[T], *, alone: bool = False) -> T:
@@ -123,6 +152,7 @@ class Database:
             if self._writer.is_lost:
                 self._writer = self._connect()
             connection = self._writer
+            connection.facts.clear()
             connection.begin(alone=alone)
             try:
                 yield connection
@@ -133,6 +163,7 @@ class Database:
                 with suppress(LedgerFault):
                     connection.execute("ROLLBACK")
                 raise
+            tell(connection.facts)
 
     def _check(self, found: tuple[str, str] | None) -> None:
         """Raise LeaseLost where this is another ledger by now, or one that a newer program has changed."""
@@ -157,13 +188,28 @@ def _make(connection: Connection) -> Any:
     if connection.has_table("ledger"):
         message = f"The ledger {connection.place} was written by an earlier edition of this program."
         raise Refusal("ledger_version", message, "Name another PATTERNMILL_HOME.")
-    script = re.sub("--.*", "", _SCHEMA.read_text("utf-8"))
-    script = script.replace("{serial}", connection.serial).replace("{create_view}", connection.create_view)
-    for statement in filter(str.strip, script.split(";")):
-        connection.execute(statement)
+    for script in _SCRIPTS:
+        _execute(connection, script)
     facts = "INSERT INTO facts (name, value) VALUES ('identity', :mine), ('schema', :version) ON CONFLICT DO NOTHING"
     connection.execute(facts, mine=str(uuid4()), version=VERSION)
     return connection.row(_KNOWN)
+
+
+def _execute(connection: Connection, path: Path) -> None:
+    script = re.sub("--.*", "", path.read_text("utf-8"))
+    script = script.replace("{serial}", connection.serial).replace("{create_view}", connection.create_view)
+    for statement in filter(str.strip, script.split(";")):
+        connection.execute(statement)
+
+
+def is_gone(holder: str) -> bool:
+    """Return whether a holder was a process of this machine that no longer exists."""
+    host, _, pid = holder.rpartition(":")
+    try:
+        os.kill(int(pid) if host == socket.gethostname() else os.getpid(), 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # else it is another user's
+    return False
 
 
 def _result_or_refusal(change: Change[Any], connection: Connection) -> Any:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from patternmill.errors import Halted, LeaseLost, Overlap, Refusal
 from patternmill.ledger.connections import Connection
-from patternmill.ledger.database import Database
+from patternmill.ledger.database import Database, is_gone
 from patternmill.states import Outcome
 
 BEAT = 5.0
@@ -37,16 +37,6 @@ RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
 """
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
 _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
-
-
-def is_gone(holder: str) -> bool:
-    """Return whether the holder was a process of this machine that no longer exists."""
-    host, _, pid = holder.rpartition(":")
-    try:
-        os.kill(int(pid) if host == socket.gethostname() else os.getpid(), 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)  # else it is another user's
-    return False
 
 
 @dataclass
@@ -108,6 +98,8 @@ class Lease:
             connection.execute(_END, **dead, outcome="Crashed", message="Its process died.")
         place = {"environment": self.environment, "catalog": self.catalog}
         connection.insert("runs", id=self.driver, **place, started_at=time.time(), **run)
+        about = {"verb": run["verb"], "source": run["source"]}
+        connection.facts.append({"event": "run_begun", "run_id": self.driver, **place, **about})
 
     def is_silent(self, driver: str) -> bool:
         """Return whether a driver's lease is given back, or its holder dead, or silent since long before.
@@ -134,6 +126,11 @@ class Lease:
         self._beaten_at = time.monotonic()
         self.brake = _paused(found.brake) if found.brake else None
         return found.identity, found.version
+
+    async def renew(self) -> None:
+        """Prove the lease again where that was long ago: the database was away, or this process stood still."""
+        if time.monotonic() - self._beaten_at > TAKEOVER_AFTER / 4:
+            await self.database.write(lambda connection: None)
 
     def confirm(self) -> None:
         """Look once more before a purchase leaves: raise what has paused it, or LeaseLost.

@@ -8,8 +8,8 @@ from typing import Any
 
 from patternmill.errors import Refusal
 from patternmill.ledger.attempts import find_attempts
-from patternmill.ledger.database import Database
-from patternmill.ledger.leases import is_gone
+from patternmill.ledger.database import Database, is_gone
+from patternmill.logs import set_up
 from patternmill.money import money
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Attempt
@@ -27,6 +27,7 @@ _OPEN = """
 SELECT state, currency, COUNT(*) AS count, CAST(SUM(amount) AS BIGINT) AS amount, MIN(intended_at) AS since
 FROM attempts
 WHERE environment = :environment AND :catalog IN ('', catalog) AND state IN ('intended', 'accepted', 'held')
+    AND intended_at < :before
 GROUP BY state, currency
 """
 _OPEN_WORDS = {
@@ -43,6 +44,7 @@ _OF_SKU = "SELECT * FROM catalog_rows WHERE environment = :environment AND :sku 
 def open_ledger() -> Iterator[tuple[Database, Settings]]:
     """Open the ledger that the settings name, for reading and for a person's decisions."""
     settings = read_settings()
+    set_up(settings.log_format)
     database = Database(settings.ledger_address)
     try:
         yield database, settings
@@ -64,8 +66,10 @@ def living_run(database: Database, environment: str, catalog: str) -> str:
     return next((str(row.driver) for row in own if not is_gone(row.holder)), "")
 
 
-def status_record(database: Database, environment: str, catalog: str | None) -> dict[str, Any]:
-    """Return runs, rows, what is open, spending of the day, and brakes."""
+def status_record(
+    database: Database, environment: str, catalog: str | None, before: float = 1e12
+) -> dict[str, Any]:
+    """Return runs, rows, what has been open since before a moment, spending of the day, and brakes."""
     scope = {"environment": environment, "catalog": catalog or ""}
     day = time.strftime("%Y-%m-%d", time.gmtime())
     living = [row._asdict() for row in database.read(_LIVING) if not is_gone(row.holder)]
@@ -73,7 +77,7 @@ def status_record(database: Database, environment: str, catalog: str | None) -> 
         "paused": database.read("SELECT scope, since, person, reason FROM brakes ORDER BY scope"),
         "runs": database.read(_RUNS, **scope, most=10),
         "rows": database.read(_ROWS, **scope),
-        "open": database.read(_OPEN, **scope),
+        "open": database.read(_OPEN, **scope, before=before),
         "spent_today": database.read(_SPENT, name=environment, day=day),
     }
     return {

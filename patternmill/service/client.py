@@ -8,7 +8,7 @@ import ssl
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from email.utils import mktime_tz, parsedate_tz
@@ -72,7 +72,8 @@ class Client(AbstractAsyncContextManager["Client"]):
         self._repeated = defaultdict[str, set[str]](set)
         self.pace = Pace()
         self.polling: MutableMapping[Stage, Polling] = defaultdict(partial(Polling, ()))
-        #: Called as the body of a create is written: raises Refusal where it must not leave any more.
+        #: Awaited before a create, and called as its body is written: they raise Refusal where it must not leave.
+        self.ready: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)
         self.confirm: Callable[[], None] = lambda: None
         #: Whether nothing may be sent again for now.
         self.halted: Callable[[], bool] = lambda: False
@@ -83,12 +84,13 @@ class Client(AbstractAsyncContextManager["Client"]):
     async def create(self, attempt: Attempt, *, in_doubt: bool, is_other: IsOther) -> Decision:
         """Send the request of an attempt until the service's answer is clear. `in_doubt`: it may have been sent.
 
-        Raises what `confirm` raises: this time nothing was sent.
+        Raises what `ready` and `confirm` raise: this time nothing was sent.
         """
         stage, loop = Stage(attempt.stage), asyncio.get_running_loop()
         operation, bucket, began = attempt.operation, self.pace.creates[stage], loop.time()
         now = Situation(self._asked(operation, attempt, is_other), self._patience[0], in_doubt=in_doubt)
         while True:
+            await self.ready()
             sent_at = loop.time()
             answer, now = await self._judged(operation, attempt.body, now, began, is_create=True)
             decision = answers.decide_create(answer, now)

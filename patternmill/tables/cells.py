@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from patternmill.text import UNSAFE, normal, shown
+from patternmill.vocabulary import Likely
 
 PROMPT_LIMIT = 4000
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -62,7 +63,7 @@ _BEGINNINGS = frozenset((
 
 
 class Fault(NamedTuple):
-    """A fault of a row; `written` is the word that `suggestion` may be meant by."""
+    """A fault of a row; `written` is the word that is `likely` to mean what is offered."""
 
     column: str | None
     code: str
@@ -70,6 +71,7 @@ class Fault(NamedTuple):
     remedy: str
     suggestion: str | None = None
     written: str = ""
+    likely: Likely = Likely()
 
 
 class Rule(NamedTuple):

@@ -1,8 +1,8 @@
 """Every fault of every row in one pass, and the rows that are fit to be made."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -13,10 +13,11 @@ from patternmill.tables.choices import MISSING, Chooser, Chosen, missing_cell
 from patternmill.tables.columns import Columns
 from patternmill.tables.delimited import restored
 from patternmill.tables.extras import NO_EXTRAS, Extras
-from patternmill.tables.mapping import NEEDED, OPTION, Proposal
+from patternmill.tables.mapping import NEEDED, Proposal, Unsaid
+from patternmill.tables.proposals import row_proposals
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.tables.workbook import number_as_shown
-from patternmill.text import UNSAFE, counted, shown, sku_key
+from patternmill.text import UNSAFE, counted, key, shown, sku_key
 
 PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
 ROW = ("sku", "prompt", "category_id", "category", "selections", "extras")
@@ -66,7 +67,7 @@ def check_rows(
     ids, categories, selections, faults = zip(*chosen, strict=True) if chosen else ((), (), (), ())
     if any(faults):
         found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
-    beside, faults_beside = extras.of(whole, columns)
+    beside, faults_beside = extras.of(whole, columns) if columns.extras else ([""] * len(whole), ())
     found += faults_beside
     cells = zip(ROW, (skus, prompts, ids, categories, selections, beside), strict=True)
     rows = pd.DataFrame(dict(cells), whole.index, dtype="str")
@@ -74,8 +75,18 @@ def check_rows(
     fit = rows[~rows.index.isin([*bad, *unsellable])] if bad or unsellable else rows
     unsold = rows[rows.index.isin(unsellable.keys() - bad.keys())]
     problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
-    notes, proposals = tuple(_notes(sheet, prompts, offer)), tuple(_proposals(found)) if found else ()
-    return Checked(sheet, columns, fit, problems, unsold, notes, sheet.proposals + proposals)
+    notes, known = tuple(_notes(sheet, prompts, offer)), set(words.values())
+    proposals = sheet.proposals + (tuple(row_proposals(found, columns.used, known)) if found else ())
+    checked = Checked(sheet, columns, fit, problems, unsold, notes, proposals)
+    if columns.doubts:
+        raise Unsaid.of(columns.doubts, report_lines(checked), proposals)
+    return checked
+
+
+def category_words(sheet: Sheet, columns: Columns, words: Mapping[str, str]) -> set[str]:
+    """Return the words that name the categories of the rows."""
+    cells = map(str.strip, sheet.rows[columns.used["category"]].dropna().unique())
+    return {words.get(key(cell), cell) for cell in cells}
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -169,18 +180,6 @@ def _problems(found: Sequence[Found], skus: pd.Series) -> pd.DataFrame:
     return problems
 
 
-def _proposals(found: Iterable[Found]) -> Iterator[Proposal]:
-    """Yield each word, and each column of options, that was probably meant otherwise, once."""
-    for fault in dict.fromkeys(fault for _, fault in found if fault.suggestion):
-        column, meant = (fault.column or "").strip(), fault.suggestion or ""
-        if fault.code in ("unknown_category", "unknown_value"):
-            yield Proposal("value", fault.written, meant)
-        elif fault.code == "option_column":
-            yield Proposal("column", column, meant)
-        elif fault.code == "unknown_option" and column.casefold().startswith(OPTION):
-            yield Proposal("column", column, f"{OPTION}{meant}")
-
-
 def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     """Yield what is no fault, and should be seen before money is spent."""
     if sheet.layout != "CSV, commas, UTF-8":
@@ -189,7 +188,6 @@ def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:
     together = "\n".join(prompts)
     if ("<" in together or "&" in together) and (marked := sum(map(bool, map(_MARKUP.search, prompts)))):
         yield f"{counted(marked, 'prompt')} with HTML such as <p> or &amp;, which is sent as written."
-    yield from sheet.notes
     yield from offer.notes
 
 
@@ -212,6 +210,6 @@ def report_json(checked: Checked) -> dict[str, Any]:
     """Return the report of a check for programs."""
     counts = {"rows": len(checked.sheet.rows), "accepted": len(checked.rows), "refused": checked.refused}
     problems = checked.problems.to_dict("records")
-    proposals = [vars(one) for one in checked.proposals]
+    proposals = [asdict(one) for one in checked.proposals]
     found = {"notes": list(checked.notes), "problems": problems, "proposals": proposals}
     return {"file": checked.sheet.name, **counts, **found}

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from patternmill.offer import Category, Offer, word
+from patternmill.offer import Category, Offer, Option
 from patternmill.tables.cells import Fault, fault_of
 from patternmill.tables.columns import Columns
 from patternmill.tables.mapping import OPTION, SELECTIONS
-from patternmill.text import key, nearest, shown
+from patternmill.text import key, shown
+from patternmill.vocabulary import Kind, Likely, likely, things
 
 #: Stands for a cell that a row does not have; no text holds it.
 MISSING = "\0"
@@ -47,10 +47,12 @@ class Chooser:
         """Return what the cells at `positions` choose."""
         text = self._word(cells[0])
         category = self._category(text)
-        if isinstance(category, Fault):
-            return Chosen(text, text, "{}", (category,))
         selections: dict[str, str] = {}
         faults: list[Fault] = []
+        if isinstance(category, Fault):
+            faults = [category]
+            if (category := self._called(category.likely)) is None:
+                return Chosen(text, text, "{}", (*faults,))
         for one in self._written(cells[1:], category):
             choice = one if isinstance(one, Fault) else self._match(one, category)
             if isinstance(choice, Fault):
@@ -60,10 +62,10 @@ class Chooser:
                 faults.append(Fault(choice.column, "duplicate_option", twice, "keep one of them"))
             else:
                 selections[choice.option] = choice.value
+        if category and self._alike:
+            faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
         if category and not faults:
-            if self._alike:
-                faults += self._hidden(category, selections, cells[1 + len(self._columns.choices) :])
-            faults = faults or [*self._left_out(category, selections)]
+            faults += self._left_out(category, selections)
         name = (category.id, category.title) if category else (text, text)
         return Chosen(*name, json.dumps(selections, ensure_ascii=False, sort_keys=True), tuple(faults))
 
@@ -85,6 +87,11 @@ class Chooser:
                 column, "category", text, [one.title for one in self._offer.categories], "offered"
             )
         return found[0] if found else None
+
+    def _called(self, meant: Likely) -> Category | None:
+        """Return the category that is certainly meant by an unknown word, to find what else is wrong with the row."""
+        found = self._offer.find(meant.names[0]) if meant.is_certain else ()
+        return found[0] if len(found) == 1 else None
 
     def _written(self, cells: Sequence[str], category: Category | None) -> Iterator[_Choice | Fault]:
         """Yield each choice as it is written; an empty cell chooses nothing."""
@@ -133,26 +140,36 @@ class Chooser:
     def _hidden(self, category: Category, chosen: Mapping[str, str], cells: Sequence[str]) -> Iterator[Fault]:
         """Yield choices that may hide in columns which are carried only, named as options of the category."""
         for at, cell in zip(self._alike, cells, strict=True):
-            header = self._columns.header[at].strip()
-            for option in category.find(header) if cell.strip(f" {MISSING}") else ():
+            title, header = self._columns.header[at], self._columns.header[at].strip()
+            for option in _called(category, header) if cell.strip(f" {MISSING}") else ():
                 if option.id not in chosen:
                     name = f"{OPTION}{option.id}"
                     message = f"{shown(cell)} chooses nothing, but {category.title} has that option"
                     remedy = f"name the column {shown(name)}; or `note:{header}`, if it is a remark"
-                    yield Fault(self._columns.header[at], "option_column", message, remedy, name)
+                    choice = self._match(_Choice(title, option.id, cell), category)
+                    wrong = [choice] if isinstance(choice, Fault) else []
+                    # A column of what the category does not need may as well be a remark.
+                    meant = Likely((name,), option.is_needed and all(one.likely.is_certain for one in wrong))
+                    yield from (Fault(title, "option_column", message, remedy, name, "", meant), *wrong)
 
     def _left_out(self, category: Category, selections: Mapping[str, str]) -> Iterator[Fault]:
         for option in category.options or ():
-            if option.required and option.default is None and option.id not in selections:
+            if option.is_needed and option.id not in selections:
                 message = f"{category.title} needs the option {shown(option.title)}"
                 remedy = f"choose one of {', '.join(option.texts[:_SHOWN]) or 'its values'}"
                 yield Fault(self._columns.title("category"), "missing_option", message, remedy)
 
 
 def _named_as_options(columns: Columns, offer: Offer) -> list[int]:
-    options = (option for one in offer.categories or () for option in one.options or ())
-    named = {word(name) for option in options for name in (option.id, option.title)}
-    return [at for at in columns.unsaid if word(columns.header[at]) in named]
+    every = offer.categories or ()
+    return [at for at in columns.unsaid if any(_called(one, columns.header[at]) for one in every)]
+
+
+def _called(category: Category, header: str) -> tuple[Option, ...]:
+    """Return the options that a header names, in the category's words or the trade's."""
+    meant, every = things(header, "option"), category.options or ()
+    by_trade = (one for one in every if meant & (things(one.title, "option") | things(one.id, "option")))
+    return category.find(header) or tuple(by_trade)
 
 
 def missing_cell(column: str) -> Fault:
@@ -180,11 +197,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-_nearest = lru_cache(nearest)
-
-
-def _unknown(column: str, noun: str, text: str, offered: Sequence[str], who: str) -> Fault:
-    near = _nearest(text, tuple(offered))
+def _unknown(column: str, noun: Kind, text: str, offered: Sequence[str], who: str) -> Fault:
+    meant = likely(text, tuple(offered), noun)
+    near = meant.names[0] if meant.names else None
     message = f"unknown {noun} {shown(text)}; {who}: {', '.join(offered[:_SHOWN]) or 'none'}"
     remedy = f"did you mean {shown(near)}?" if near else f"write an offered {noun}"
-    return Fault(column, f"unknown_{noun}", message, remedy, near, text)
+    return Fault(column, f"unknown_{noun}", message, remedy, near, text, meant)

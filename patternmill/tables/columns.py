@@ -1,20 +1,13 @@
 """Which column of a sheet is which column of a catalog: by its own name, or by what a mapping says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patternmill.contract import NO_CONTRACT, Contract
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import (
-    BEYOND,
-    NEEDED,
-    NOTE,
-    OPTION,
-    OURS,
-    SELECTIONS,
-    ColumnsRefused,
-    SheetMapping,
-)
+from patternmill.tables.mapping import BEYOND, NEEDED, NOTE, OPTION, OURS, SELECTIONS, SheetMapping, Unsaid
+from patternmill.tables.proposals import column_proposals
+from patternmill.tables.sheet import Sheet
 from patternmill.text import key, shown
 
 #: Columns of what a pattern is made by, beside its prompt. All but the first need a promise of the service.
@@ -32,6 +25,8 @@ class Columns:
     carried: tuple[int, ...]
     #: Carried ones that nobody said are remarks: an option must not hide there.
     unsaid: tuple[int, ...] = ()
+    #: Why the sheet is refused as a whole, once it is checked as it may be meant.
+    doubts: tuple[Unsaid, ...] = ()
     #: In a file that is the results of a run: our columns `run` and `take`, and that of the cells beyond its header.
     run: int | None = None
     take: int | None = None
@@ -53,10 +48,24 @@ class Columns:
         return self.header[self.used[name]]
 
 
-def read_columns(
-    header: Sequence[str], name: str, mapping: SheetMapping, contract: Contract = NO_CONTRACT
-) -> Columns:
-    """Return what each column of a sheet is. Raises InputRefused where one is missing, double or contradictory."""
+def read_columns(sheet: Sheet, mapping: SheetMapping, contract: Contract = NO_CONTRACT) -> Columns:
+    """Return what each column of a sheet is. Raises InputRefused where one is missing, double or contradictory.
+
+    Where missing ones are probably there under other names, they are read as such, and doubted.
+    """
+    columns, doubts = _read(sheet.header, sheet.name, mapping, contract), sheet.doubts
+    if missing := [name for name in NEEDED if name not in columns.used]:
+        proposals = column_proposals(sheet, columns.unsaid, missing)
+        message = f"{sheet.name} has no column {' or '.join(map(shown, missing))}."
+        remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
+        doubts = (*doubts, Unsaid("missing_column", message, remedy, proposals))
+        if len(proposals) < len(missing):
+            raise Unsaid.of(doubts, ())
+        columns = _read(sheet.header, sheet.name, mapping.plus(proposals), contract)
+    return replace(columns, doubts=doubts)
+
+
+def _read(header: Sequence[str], name: str, mapping: SheetMapping, contract: Contract) -> Columns:
     meanings = list(map(mapping.meaning, header))
     results = _results(meanings)
     ours = set(results.values())
@@ -78,9 +87,9 @@ def read_columns(
             used[meaning] = at
         elif meaning not in ("", NOTE):
             unsaid.append(at)
-    _refuse_missing(header, name, mapping, used)
+    _refuse_gone(header, name, mapping, used)
     ours_at = map(results.get, ("run", "take", BEYOND, "error"))
-    return Columns(tuple(header), used, tuple(carried), tuple(unsaid), *ours_at)
+    return Columns(tuple(header), used, tuple(carried), tuple(unsaid), (), *ours_at)
 
 
 def run_column(header: Sequence[str], mapping: SheetMapping) -> int | None:
@@ -105,10 +114,8 @@ def _results(meanings: Sequence[str]) -> dict[str, int]:
     return {name: at for at, name in enumerate(meanings) if name in OURS}
 
 
-def _refuse_missing(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
-    """Refuse a sheet without a needed column, without one that was confirmed, or with two that mean the same."""
-    if not used.keys() >= set(NEEDED):
-        raise ColumnsRefused(name, header, [one for one in NEEDED if one not in used])
+def _refuse_gone(header: Sequence[str], name: str, mapping: SheetMapping, used: Mapping[str, int]) -> None:
+    """Refuse a sheet without a column that was confirmed, or with two that mean the same."""
     keys = set(map(key, header))
     for written, meant in mapping.columns.items():
         if key(written) not in keys and mapping.named[key(written)] not in (*used, NOTE):

@@ -2,9 +2,10 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from patternmill.errors import InputRefused
 from patternmill.files import write_whole
-from patternmill.text import UNSAFE, key, nearest, shown
+from patternmill.text import UNSAFE, key
+from patternmill.vocabulary import columns_called
 
 NEEDED = ("sku", "prompt", "category")
 OPTION, SELECTIONS, NOTE = "option:", "selections", "note"
@@ -23,41 +25,52 @@ OURS = frozenset((*RESULTS, BEYOND))
 #: Columns of a catalog, by the keys of their names.
 _NAMES = (*NEEDED, SELECTIONS, NOTE, *OURS)
 _OURS = dict(zip(map(key, _NAMES), _NAMES, strict=True)) | {"category id": "category"}
-#: What other programs call a column. It is proposed to a person, never taken.
-_OFTEN = {
-    "sku": ("article number", "artikelnummer", "art.-nr.", "artikel", "item number", "variant sku", "id"),
-    "prompt": ("prompt text", "description", "title", "motif", "motiv", "design", "pattern", "beschreibung"),
-    "category": ("product type", "type", "produktart", "kategorie", "warengruppe", "catégorie", "product"),
-}
+Section = Literal["reading", "columns", "values"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A line of a mapping that a person may confirm: what a column or a word of the sheet was probably meant as."""
+    """A line of a mapping that a person may confirm: how a sheet is read, or what a column or a word of it means."""
 
-    kind: Literal["column", "value", "reading"]
+    section: Section
     written: str
     meant: str
     #: What a person should see with it.
-    about: str = ""
+    about: str = field(default="", compare=False)
+    #: Whether nothing else can be meant.
+    is_certain: bool = False
+    #: The lines that may be meant in its place.
+    others: tuple["Proposal", ...] = ()
 
     @property
     def line(self) -> str:
-        about = f"  # {self.about}" if self.about else ""
-        return f"{_quoted(self.written)} = {_quoted(self.meant)}{about}"
+        written = self.written if self.section == "reading" else _quoted(self.written)
+        return f"{written} = {_quoted(self.meant)}"
+
+    @property
+    def shown(self) -> str:
+        return f"{self.line}  # {' '.join(UNSAFE.sub('?', self.about).split())}" if self.about else self.line
 
 
-class ColumnsRefused(InputRefused):
-    """Needed columns are not there under their names; `proposals` are the headers that may be meant."""
+def either(lines: Sequence[Proposal], *, is_certain: bool = False) -> Proposal:
+    """Return one proposal of several lines, the likeliest first; `is_certain` is about that one."""
+    return replace(lines[0], is_certain=is_certain, others=tuple(lines[1:]))
 
-    def __init__(self, name: str, header: Sequence[str], missing: Sequence[str]) -> None:
-        message = f"{name} has no column {' or '.join(map(shown, missing))}."
-        remedy = "The header names sku, prompt, category, and `option:NAME` for each option, or `selections`."
-        self.proposals = tuple(_propose(header, missing))
-        if lines := "".join(f"\n  {one.line}" for one in self.proposals):
-            file = f"{Path(name).stem}.mapping.toml"
-            remedy = f"Rename them; or confirm what they are in {file}, beside the sheet:\n  [columns]{lines}"
-        super().__init__("missing_column", message, remedy)
+
+class Unsaid(InputRefused):
+    """A sheet may be meant in several ways: it is checked as the first of `proposals` say, and then refused."""
+
+    def __init__(self, code: str, message: str, remedy: str, proposals: Iterable[Proposal] = ()) -> None:
+        super().__init__(code, message, remedy)
+        self.proposals = tuple(proposals)
+        self.meanings = {one.meant for each in self.proposals for one in (each, *each.others)}
+
+    @classmethod
+    def of(cls, doubts: Sequence["Unsaid"], found: Iterable[str], more: Iterable[Proposal] = ()) -> "Unsaid":
+        """Return the refusal of a sheet with all doubts about it, and what was found meanwhile."""
+        message = " ".join(one.message for one in doubts)
+        remedy = "\n".join([" ".join(one.remedy for one in doubts), *found])
+        return cls(doubts[0].code, message, remedy, chain(*(one.proposals for one in doubts), more))
 
 
 def _is_meaning(text: str) -> str:
@@ -121,44 +134,27 @@ class SheetMapping(BaseModel):
     def score(self, cells: Sequence[str]) -> tuple[bool, int, int]:
         """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
         names = set(map(self.meaning, cells))
-        known = likely = 0
-        for name in names:
-            known += name in (*NEEDED, SELECTIONS) or name.startswith(OPTION)
-        known += names >= {"run", "status"}
-        for name, often in _OFTEN.items():
-            likely += not names.isdisjoint((name, *often))
-        return names >= set(NEEDED), known, likely
+        known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
+        is_whole = names >= set(NEEDED)
+        likely = names if is_whole else names.union(*map(columns_called, cells))
+        return is_whole, known + (names >= {"run", "status"}), len(likely.intersection(NEEDED))
 
     def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
         """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""
-        columns, values, there = dict[str, str](), dict[str, str](), set(map(key, header))
-        for text in texts:
-            said = SheetMapping.model_validate_json(text)
+        columns, values, reading = dict[str, str](), dict[str, str](), dict[str, str]()
+        there = set(map(key, header)) | set(map(key, self.columns))
+        for said in (*map(SheetMapping.model_validate_json, texts), self):
             columns |= {written: meant for written, meant in said.columns.items() if key(written) in there}
             values |= said.values
-        return SheetMapping(columns=columns | self.columns, values=values | self.values, reading=self.reading)
+            reading |= said.reading.model_dump(exclude_none=True)
+        return SheetMapping(columns=columns, values=values, reading=Reading.model_validate(reading))
 
     def plus(self, confirmed: Iterable[Proposal]) -> "SheetMapping":
         """Return the mapping with lines that a person confirmed."""
-        added = {
-            "column": dict(self.columns),
-            "value": dict(self.values),
-            "reading": self.reading.model_dump(),
-        }
+        said = self.model_dump(exclude_none=True)
         for one in confirmed:
-            added[one.kind][one.written] = one.meant
-        return SheetMapping(
-            columns=added["column"], values=added["value"], reading=Reading(**added["reading"])
-        )
-
-
-def _propose(header: Sequence[str], missing: Iterable[str]) -> Iterator[Proposal]:
-    """Yield which headers the missing columns may be, as far as their names tell."""
-    by_key = {key(cell): cell.strip() for cell in header if cell.strip()}
-    for name in missing:
-        near = next((by_key[often] for often in map(key, _OFTEN[name]) if often in by_key), None)
-        if likely := near or nearest(name, by_key.values()):
-            yield Proposal("column", likely, name)
+            said[one.section][one.written] = one.meant
+        return SheetMapping.model_validate(said)
 
 
 def mapping_path(sheet: Path, given: Path | None = None) -> Path:

@@ -23,27 +23,15 @@ from patternmill.tables.delimited import (
     restored,
     swallowed,
 )
-from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping
-from patternmill.tables.workbook import (
-    WORKBOOKS,
-    Kind,
-    hidden_note,
-    number_as_shown,
-    numbers_proposal,
-    read_worksheet,
-)
+from patternmill.tables.encodings import decode
+from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid
+from patternmill.tables.workbook import WORKBOOKS, Kind, hidden_note, number_as_shown, read_worksheet
 from patternmill.text import counted, shown
 
 #: The frame's last column: the cells of a row beyond the header, joined.
 SURPLUS = -1
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _KEPT = 4096
-_NO_TABLES = {
-    rb"PAR1": "a Parquet file",
-    rb"%PDF-": "a PDF document",
-    rb"\s*<[!?a-zA-Z]": "a web page or XML",
-    rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
-}
 #: Files that programs keep beside a sheet: what they are, and in brackets the sheet's name.
 _COMPANIONS = {
     r"~\$(.+)": "the lock that Excel keeps beside an open workbook",
@@ -51,7 +39,6 @@ _COMPANIONS = {
     r"\._(.+)": "what macOS keeps beside a file on a disk of another system",
     r"(.+)\.(?:crdownload|download|part|partial)": "a download that has not ended",
 }
-_SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
 
 
 @dataclass(frozen=True)
@@ -76,6 +63,11 @@ class Sheet:
     doubtful: Mapping[int, Sequence[str]] = field(default_factory=dict, repr=False)
     #: What a person may confirm about a workbook.
     proposals: tuple[Proposal, ...] = ()
+    #: Why the sheet is refused as a whole, once it is checked as it may be meant.
+    doubts: tuple[Unsaid, ...] = ()
+
+    def sample(self, at: int) -> str:
+        return ", ".join(self.rows[at].dropna().head(3))[:60]
 
 
 def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
@@ -84,49 +76,25 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     sha256 = hashlib.sha256(raw).hexdigest()
     if raw.startswith(WORKBOOKS):
         return _from_workbook(raw, name, sha256, mapping)
-    text, encoding = _decode(raw, name, mapping.reading.encoding)
+    text, encoding, doubts = decode(raw, name, mapping.reading.encoding)
     del raw
     delimiter = delimiter_of(text, mapping)
     layout = f"CSV, {DELIMITERS.get(delimiter, delimiter)}, {encoding.upper()}"
     content = text.encode()
     del text
-    table = _parse(content, name, delimiter, mapping)
+    try:
+        table = _parse(content, name, delimiter, mapping)
+    except InputRefused as refusal:
+        raise (Unsaid.of(doubts, [str(refusal)]) if doubts else refusal) from None
     if {"run", "status"} <= set(table.header):
         table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
-    return Sheet(name, sha256, layout + table.place, delimiter, *table[1:])
+    return Sheet(name, sha256, layout + table.place, delimiter, *table[1:], doubts=doubts)
 
 
 def _refuse_companion(name: str) -> None:
     for pattern, what in _COMPANIONS.items():
         if found := re.fullmatch(pattern, name):
             raise InputRefused("companion_file", f"{name} is {what}, no sheet.", f"Name {found[1]}.")
-
-
-def _decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str]:
-    """Return the text and its encoding: UTF-8, UTF-16 with its mark, or what a person named. Nothing is guessed."""
-    for magic, what in _NO_TABLES.items():
-        if re.match(magic, raw):
-            raise InputRefused("not_csv", f"{name} is {what}.", "Save it as CSV or .xlsx; those are read.")
-    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else asked or "utf-8"
-    try:
-        text = raw.decode(encoding)
-    except LookupError:
-        message = f"{asked!r}, in the mapping of {name}, is no encoding."
-        raise InputRefused("unknown_encoding", message, "Correct it.") from None
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
-        remedy = f"{_SAVE} Or name its encoding under [reading] of its mapping."
-        raise InputRefused("unreadable_encoding", message, remedy) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputRefused("nul_bytes", f"{name} has a NUL character in line {line}, as no text has.", _SAVE)
-    # The mark stands at the beginning of each file that was joined to this one.
-    text = re.sub("(?m)^\ufeff+", "", text) if "\ufeff" in text else text
-    text = text.rstrip("\x1a\r\n ") if "\x1a" in text[-9:] else text
-    if not text.strip():
-        raise InputRefused("empty_file", f"{name} is empty.", "Is it the right file?")
-    return text, encoding
 
 
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
@@ -257,6 +225,9 @@ def _from_workbook(raw: bytes, name: str, sha256: str, mapping: SheetMapping) ->
     if texts and mapping.reading.numbers:
         rows.loc[list(texts), sku] = list(texts.values())
         kinds = {one: kind for one, kind in kinds.items() if one[1] != sku or one[0] not in texts}
-    asked = () if mapping.reading.numbers else tuple(numbers_proposal(texts.values()))
+    about = f"skus that are numbers: {', '.join(list(texts.values())[:3])}"
+    asked = (
+        (Proposal("reading", "numbers", "as shown", about),) if texts and not mapping.reading.numbers else ()
+    )
     notes = tuple(hidden_note(meant, skus))
     return Sheet(name, sha256, layout, ",", header, rows, blank, kinds, True, notes, proposals=asked)

@@ -4,14 +4,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import Proposal, SheetMapping
+from patternmill.tables.mapping import Proposal, SheetMapping, Unsaid, either
 from patternmill.text import counted, shown
 
 #: Beginnings of the files that are read here, or named for what they are.
@@ -41,15 +40,13 @@ class Worksheet:
     has_filter: bool
 
 
-class SeveralWorksheets(InputRefused):
-    """Several worksheets could be meant; `proposals` are their names."""
-
-    def __init__(self, name: str, sheets: Sequence[Worksheet]) -> None:
-        self.proposals = [Proposal("reading", "worksheet", one.name) for one in sheets]
-        names = ", ".join(shown(one.name) for one in sheets)
-        message = f"{name} has {counted(len(sheets), 'worksheet')} that could be meant: {names}."
-        remedy = "Name one in its mapping: `worksheet` under [reading]."
-        super().__init__("several_worksheets", message, remedy)
+def _several(name: str, sheets: Sequence[Worksheet]) -> Unsaid:
+    """Return the refusal of a workbook of which several worksheets could be meant."""
+    lines = [Proposal("reading", "worksheet", one.name) for one in sheets]
+    names = ", ".join(shown(one.name) for one in sheets)
+    message = f"{name} has {counted(len(sheets), 'worksheet')} that could be meant: {names}."
+    remedy = "Name one in its mapping: `worksheet` under [reading]."
+    return Unsaid("several_worksheets", message, remedy, [either(lines)])
 
 
 def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
@@ -60,12 +57,12 @@ def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
     if asked:
         sheets = [one for one in sheets if one.name == asked] or sheets
         if sheets[0].name != asked:
-            raise SeveralWorksheets(name, sheets)
+            raise _several(name, sheets)
         return sheets[0]
     best = {one.name: max(mapping.score(cells) for cells in one.rows[:20]) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
-        raise SeveralWorksheets(name, fit)
+        raise _several(name, fit)
     return fit[0]
 
 
@@ -102,14 +99,6 @@ def number_as_shown(text: str, kind: Kind) -> str | None:
         return None
     before, after = (re.sub(r'["\\]', "", found[at]) for at in (1, 3))
     return before + text.zfill(found[2].count("0")) + after
-
-
-def numbers_proposal(texts: Collection[str]) -> Iterator[Proposal]:
-    """Yield the question, asked once for a column, whether its numbers are skus as they are shown."""
-    if texts:
-        yield Proposal(
-            "reading", "numbers", "as shown", f"skus that are numbers: {', '.join(islice(texts, 3))}"
-        )
 
 
 def hidden_note(sheet: Worksheet, skus: Mapping[int, str]) -> Iterator[str]:

@@ -158,4 +158,5 @@ class Audit:
             for content in (line.pattern, line.product)
             if self.by_content[content]
         ]
-        return bool(last) and bool(last[-1]["reason"] or last[-1]["odd"])
+        ends = last if self._takes[line.pattern] else last[-1:]  # the last pattern may be a later take
+        return any(job["reason"] or job["odd"] for job in ends)

@@ -249,9 +249,10 @@ class _Player:
         )
         await people.take_back()
         for _ in range(CALM_RUNS):
-            before = set(self.double.jobs)
+            before, goes_on = set(self.double.jobs), False
             for catalog in CATALOGS:
-                await self._run("refresh", catalog, calm=True)
+                end = await self._run("refresh", catalog, calm=True)
+                goes_on |= bool(end) and "waiting" in end.summary.counts
                 await self._settle()
                 self.story.excused |= {
                     job.request for job in self.double.jobs.values() if "policy" in job.reason
@@ -262,7 +263,7 @@ class _Player:
                 await self._order(number, calm=True)
             await asyncio.sleep(3600)
             new = [job for name, job in self.double.jobs.items() if name not in before]
-            if all("policy" in job.reason for job in new if job.stage != "checkout"):
+            if not goes_on and all("policy" in job.reason for job in new if job.stage != "checkout"):
                 break
         bought = len(self.double.jobs)
         for catalog in CATALOGS:
