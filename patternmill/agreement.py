@@ -32,12 +32,8 @@ async def agree(run: Run, plan: Plan, maker: Maker) -> Agreement | None:
     """
     check_marks(run.shelves, run.database, run.settings.service)
     budget = run.request.budget if run.settings.day_budget is None else run.settings.day_budget
-    if (
-        budget is not None
-        and plan.purchases
-        and not any(plan.prices.values())
-        and run.settings.service != STUDIO
-    ):
+    is_priced = any(plan.prices.values()) or run.settings.service == STUDIO
+    if budget is not None and plan.purchases and not is_priced:
         message = "A budget is given and no price, so that nothing would count towards it."
         raise Refusal("no_price", message, "Set PATTERNMILL_PRICE_PATTERN and PATTERNMILL_PRICE_PRODUCT.")
     if needs := list(open_questions(run, plan)):

@@ -31,11 +31,9 @@ class RowLimit:
 
     def allows(self, number: int, total: int) -> bool:
         """Return whether so many of all may change: a few always, and never all of them."""
-        few = number <= _FEW and number < total
-        within = (self.count is None or number <= self.count) and (
-            self.share is None or number <= self.share * total
-        )
-        return number == 0 or few or (within and number < total)
+        parts = self.count, None if self.share is None else self.share * total
+        most = min((part for part in parts if part is not None), default=total)
+        return number == 0 or (number < total and number <= max(_FEW, most))
 
 
 class Known(NamedTuple):
@@ -51,11 +49,6 @@ class Known(NamedTuple):
     pattern: str = ""
     take: int = 1
     refusal: str = ""
-
-    @property
-    def is_rename(self) -> bool:
-        """Return whether it was refused because it looks renamed."""
-        return bool(self.refusal) and json.loads(self.refusal)["code"] == "rename"
 
 
 @dataclass(frozen=True)
@@ -103,22 +96,13 @@ def compare(
     }  # fmt: skip
     added = wanted.keys() - living.keys()
     # What was refused is new as well, and a rename stays one where a sheet names both skus.
-    new = [
-        row
-        for name, row in wanted.items()
-        if name in added or not living[name].wants + living[name].product_id
-    ]
-    doubted = {
-        likeness_of(wanted[name].product) for name, row in living.items() if name in wanted and row.is_rename
-    }
+    new = {name for name in wanted if name in added or not (living[name].wants or living[name].product_id)}
+    doubted = {likeness_of(wanted[one].product) for one in new - added if '"rename"' in living[one].refusal}
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
         is_unnamed = (row.key in gone or row.retired is not None) and row.key not in wanted
         if row.product_id and (is_unnamed or row.likeness in doubted):
             left[row.likeness].append(row.sku)
-    recategorized = (
-        name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
-    )
     return Changes(
         total=len(living),
         added=frozenset(added),
@@ -127,10 +111,12 @@ def compare(
             name
             for name in changed
             if living[name].product_id and not _is_decided(living[name], wanted[name], content_of)
+        ),  # fmt: skip
+        recategorized=frozenset(
+            name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
         ),
-        recategorized=frozenset(recategorized),
         gone=frozenset(gone),
-        renamed=_renamed(new, left, is_bought) if left else {},
+        renamed=_renamed([wanted[name] for name in new], left, is_bought) if left else {},
     )
 
 
@@ -140,8 +126,7 @@ def _renamed(
     """Return the sku that each new row probably had, by the row's number; each product was renamed once at most."""
     found = {}
     for row in sorted(added, key=lambda row: row.number):
-        skus = left.get(likeness_of(row.product)) if is_bought(row) else None
-        if skus:
+        if is_bought(row) and (skus := left.get(likeness_of(row.product))):
             found[row.number] = skus.pop(0)
     return found
 
