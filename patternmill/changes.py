@@ -103,15 +103,12 @@ def compare(
         is_unnamed = (row.key in gone or row.retired is not None) and row.key not in wanted
         if row.product_id and (is_unnamed or row.likeness in doubted):
             left[row.likeness].append(row.sku)
+    made = [name for name in changed if living[name].product_id]
     return Changes(
         total=len(living),
         added=frozenset(added),
         changed=frozenset(changed),
-        replaced=frozenset(
-            name
-            for name in changed
-            if living[name].product_id and not _is_decided(living[name], wanted[name], content_of)
-        ),  # fmt: skip
+        replaced=frozenset(one for one in made if not _is_decided(living[one], wanted[one], content_of)),
         recategorized=frozenset(
             name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
         ),
