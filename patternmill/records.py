@@ -142,13 +142,8 @@ def refusals_of(checked: "Checked") -> dict[int, dict[str, Any]]:
                 f"{'' if found[row]['remedy'].endswith('?') else '.'} Also: {message}; {remedy}"
             )
         else:
-            found[row] = {
-                "code": code,
-                "message": message,
-                "remedy": remedy,
-                "column": column,
-                "is_of_sku": False,
-            }
+            said = {"code": code, "message": message, "remedy": remedy, "column": column}
+            found[row] = {**said, "is_of_sku": False}
         found[row]["is_of_sku"] |= column == title
     return found
 

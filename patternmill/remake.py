@@ -17,9 +17,8 @@ def rows_to_remake(
     They are the patterns of the named rows; without names, those marked `again`, and those whose later take was not
     made to its end. Raises Refusal where nothing would come of it.
     """
-    named = [
-        row for row in rows if row.pattern and (request.chooses(row) if request.names_rows else is_due(row))
-    ]
+    chooses = request.chooses if request.names_rows else is_due
+    named = [row for row in rows if row.pattern and chooses(row)]
     if request.take is not None and not request.names_rows:
         raise Refusal("no_rows", "--take goes to a take of named rows.", "Name them with --sku.")
     if fixed := [row.sku for row in named if "take" in json.loads(row.content).get("extras", {})]:
