@@ -210,10 +210,7 @@ def test_a_pause_and_a_run_that_goes_on_are_told_and_a_dead_run_is_not(database)
     async def case():
         shelved(database, ("herons", "waiting"))
         view = look(database)
-        for holder, is_living in (
-            ("elsewhere:1", True),
-            (f"{socket.gethostname()}:999999999", False),
-        ):
+        for holder, is_living in (("elsewhere:1", True), (f"{socket.gethostname()}:999999999", False)):
             sql = "INSERT INTO leases (key, driver, holder) VALUES ('production/spring', 'run 1', :holder)"
             database.change(lambda connection, holder=holder, sql=sql: connection.execute(sql, holder=holder))
             assert bool(seen(view)["run"]) is is_living
