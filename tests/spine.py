@@ -1,6 +1,7 @@
 """What the tests of ledger, engine and runs share: an empty ledger of each kind, a lease with its purchases, items."""
 
 import asyncio
+import functools
 import os
 from uuid import uuid4
 
@@ -57,6 +58,10 @@ def step(item=None, last=None, most=2, retrying=False):
     return Step(item, next_action(last, most, retrying), most, last, retrying)
 
 
+def of(prompt):
+    return step(pattern_item("production", prompt))
+
+
 def plan_of(*prompts, last=None, retrying=False):
     rows = [row(number, prompt) for number, prompt in enumerate(prompts, 2)]
     return make_plan(rows, last or {}, 2, {}, retrying)
@@ -66,3 +71,8 @@ def play(case):
     """Run a coroutine to its end, in time-lapse."""
     with asyncio.Runner(loop_factory=LapseLoop) as runner:
         return runner.run(case)
+
+
+def played(case):
+    """Run a test that is a coroutine to its end."""
+    return functools.wraps(case)(lambda *given, **named: play(case(*given, **named)))
