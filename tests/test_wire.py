@@ -1,4 +1,4 @@
-"""The network under the client: odd answers, stale connections, names not found, certificates, a steady 1 % of faults."""
+"""The network under the client: odd answers, stale connections, names not found, certificates, 1 % of faults."""
 
 import asyncio
 import contextlib
