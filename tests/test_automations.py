@@ -115,15 +115,13 @@ def of_others():
 @pytest.mark.parametrize(
     ("happens", "subject"),
     [
-        (crashes, "Crashed; the next run of its catalog goes on with it"),
-        (waits, "A plan waits for a person"),
+        (crashes, "Crashed; the next run of its catalog goes on with it"), (waits, "A plan waits for a person"),
         (is_late, "Due for ten minutes, and no worker has begun it"),
-        (does_not_come, "Not refreshed for 26 hours: spring (staging)"),
-        (no_worker, "No worker is online"),
+        (does_not_come, "Not refreshed for 26 hours: spring (staging)"), (no_worker, "No worker is online"),
         (of_others, ""),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
-)
+)  # fmt: skip
 def test_what_a_person_should_know_sends_one_message(inbox, happens, subject):
     inbox.clear()
     happens()

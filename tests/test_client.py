@@ -114,18 +114,13 @@ def test_a_page_in_front_of_the_service_stops_after_some_minutes():
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30.0),
+        ({"retry-after": "7"}, 7.0), ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30.0),
         ({"retry-after": "Fri, 15 Jan 2027 09:00:30 GMT", "date": "Fri, 15 Jan 2027 09:00:00 GMT"}, 30.0),
         ({"retry-after": "Fri, 15 Jan 1999 08:00:30 GMT"}, 0.5),
-        ({"retry-after": "Fri, 99 Foo 99999 77:00:30 GMT"}, 0.5),
-        ({"retry-after": "0"}, 0.5),
-        ({"retry-after": "-5"}, 0.5),
-        ({"retry-after": "soon"}, 0.5),
-        ({"retry-after": "nan"}, 0.5),
-        ({}, 0.5),
+        ({"retry-after": "Fri, 99 Foo 99999 77:00:30 GMT"}, 0.5), ({"retry-after": "0"}, 0.5),
+        ({"retry-after": "-5"}, 0.5), ({"retry-after": "soon"}, 0.5), ({"retry-after": "nan"}, 0.5), ({}, 0.5),
     ],
-)
+)  # fmt: skip
 def test_a_rate_limit_is_waited_for_as_the_service_asks(headers, seconds):
     decision, took = send(Service(httpx.Response(429, headers=headers), JOB))
     assert decision == Accepted("job_1") and took == pytest.approx(seconds, abs=0.11)
@@ -274,12 +269,8 @@ def test_a_key_with_odd_characters_is_refused(key):
 
 
 BAD_URLS = [
-    "",
-    "studio.test/v1",
-    "ftp://studio.test",
-    "https://me:secret@studio.test/v1",
-    "https://studio.test/v1?a=1",
-]
+    "", "studio.test/v1", "ftp://studio.test", "https://me:secret@studio.test/v1", "https://studio.test/v1?a=1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", BAD_URLS)

@@ -187,12 +187,10 @@ def test_the_audit_finds_what_was_lost(rows, lost):
 @pytest.mark.parametrize(
     ("line", "record", "wrong"),
     [
-        (LINE, [], 1),
-        (replace(LINE, prompt=f"{REFUSED} herons"), [], 0),
-        (replace(LINE, size=NOT_MADE), record_of(("a", "")), 0),
-        (LINE, record_of(("a", "")), 1),
+        (LINE, [], 1), (replace(LINE, prompt=f"{REFUSED} herons"), [], 0),
+        (replace(LINE, size=NOT_MADE), record_of(("a", "")), 0), (LINE, record_of(("a", "")), 1),
     ],
-)
+)  # fmt: skip
 def test_the_audit_finds_wrong_advice(line, record, wrong):
     rows = [row(error="The service refused it. Correct the row.")]
     assert len(list(Audit(record).wrong_advice([line], rows))) == wrong

@@ -103,12 +103,10 @@ def test_an_item(tmp_path, script, state):
 @pytest.mark.parametrize(
     ("asked", "states"),
     [
-        ([FAILED], [State.FAILED, State.SUCCEEDED]),
-        ([Again(0.0), FAILED], [State.FAILED, State.SUCCEEDED]),
-        ([Ended("pat_late")], [State.SUCCEEDED]),
-        ([Again(0.0)], [State.HELD]),
+        ([FAILED], [State.FAILED, State.SUCCEEDED]), ([Again(0.0), FAILED], [State.FAILED, State.SUCCEEDED]),
+        ([Ended("pat_late")], [State.SUCCEEDED]), ([Again(0.0)], [State.HELD]),
     ],
-)
+)  # fmt: skip
 def test_a_failed_item_once_another_has_ended_well(tmp_path, asked, states):
     script = Script(follow=[FAILED, Ended("pat_1"), Ended("pat_2")], ask=asked)
     attempts, _, on_record = made(tmp_path, (script, "a", "b"))
@@ -137,12 +135,10 @@ def test_a_failed_item_waits_for_no_good_end_that_cannot_come(tmp_path):
     ("ended", "asked", "at"),
     [
         (990.0, [Again(1.0), Again(1.0), Again(1.0), Again(1.0)], [50.0, 52.0, 56.0, 64.0]),
-        (990.0, [Again(1.0), FAILED], [50.0, 52.0]),
-        (1090.0, [FAILED], [60.0]),
-        (900.0, [FAILED], [0.0]),
+        (990.0, [Again(1.0), FAILED], [50.0, 52.0]), (1090.0, [FAILED], [60.0]), (900.0, [FAILED], [0.0]),
         (None, [FAILED], [0.0]),
     ],
-)
+)  # fmt: skip
 def test_a_failure_is_asked_about_a_minute_after_it(monkeypatch, ended, asked, at):
     """A job of a clock that is ahead too is asked about a minute from now at the latest."""
     monkeypatch.setattr(engine_module, "_ERRING", 60.0)

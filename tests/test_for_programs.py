@@ -130,17 +130,13 @@ def refused_alike(double, monkeypatch):  # noqa: F811
 @pytest.mark.parametrize(
     ("situation", "options", "outcome"),
     [
-        (at_once, [], "Completed"),
-        (with_failures, [], "CompletedWithFailures"),
-        (with_failures, ["--max-items", "2"], "BudgetReached"),
-        (at_once, ["--budget", "lots"], "Refused"),
-        (paused, [], "Paused"),
-        (overlapping, [], "SkippedOverlap"),
-        (refused_alike, [], "Failed"),
+        (at_once, [], "Completed"), (with_failures, [], "CompletedWithFailures"),
+        (with_failures, ["--max-items", "2"], "BudgetReached"), (at_once, ["--budget", "lots"], "Refused"),
+        (paused, [], "Paused"), (overlapping, [], "SkippedOverlap"), (refused_alike, [], "Failed"),
         (interrupted, [], "Cancelled"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
-)
+)  # fmt: skip
 def test_the_exit_code_says_how_a_run_ended(double, monkeypatch, capsys, situation, options, outcome):  # noqa: F811
     situation(double, monkeypatch)
     code = run(["import", "spring.csv", "--json", *options])

@@ -96,18 +96,13 @@ async def test_the_link_opens_one_page_whose_session_is_a_cookie_or_a_header(dat
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
-        ({}, 200),
-        ({"host": "localhost:4567"}, 200),
-        ({"host": "localhost:4567", "origin": "http://localhost:4567"}, 200),
-        ({"origin": HOME}, 200),
-        ({"host": "evil.example:4567"}, 403),
-        ({"host": "127.0.0.1:4568"}, 403),
-        ({"origin": "http://evil.example"}, 403),
-        ({"origin": "http://127.0.0.1:4568"}, 403),
-        ({"origin": "http://localhost:4567"}, 403),
-        ({"origin": "null"}, 403),
+        ({}, 200), ({"host": "localhost:4567"}, 200),
+        ({"host": "localhost:4567", "origin": "http://localhost:4567"}, 200), ({"origin": HOME}, 200),
+        ({"host": "evil.example:4567"}, 403), ({"host": "127.0.0.1:4568"}, 403),
+        ({"origin": "http://evil.example"}, 403), ({"origin": "http://127.0.0.1:4568"}, 403),
+        ({"origin": "http://localhost:4567"}, 403), ({"origin": "null"}, 403),
     ],
-)
+)  # fmt: skip
 @played
 async def test_another_host_or_origin_is_turned_away(database, tmp_path, headers, code):
     shelved(database, ("herons", "succeeded"))
@@ -425,20 +420,15 @@ NEAR, FAR = "http://127.0.0.1:2/p.png", "https://8.8.8.8/v1"
 @pytest.mark.parametrize(
     ("address", "service", "status", "kind", "content"),
     [
-        (None, "", 200, "image/png", PNG),
-        ("file:///etc/passwd", "", 200, "image/png", PNG),
-        ("not an address", "", 200, "image/png", PNG),
-        (NEAR, FAR, 200, "image/png", PNG),
+        (None, "", 200, "image/png", PNG), ("file:///etc/passwd", "", 200, "image/png", PNG),
+        ("not an address", "", 200, "image/png", PNG), (NEAR, FAR, 200, "image/png", PNG),
         ("http://[::1]:2/p.png", FAR, 200, "image/png", PNG),
         ("http://169.254.169.254/p.png", FAR, 200, "image/png", PNG),
-        ("http://10.0.0.7/p.png", FAR, 200, "image/png", PNG),
-        (NEAR, "", 200, "text/html", PNG),
-        (NEAR, "", 404, "image/png", PNG),
-        (NEAR, "", 302, "image/png", PNG),
-        (NEAR, "", 200, "image/svg+xml", b"<svg>"),
-        (NEAR, "", 200, "image/png", PNG * 500_000),
+        ("http://10.0.0.7/p.png", FAR, 200, "image/png", PNG), (NEAR, "", 200, "text/html", PNG),
+        (NEAR, "", 404, "image/png", PNG), (NEAR, "", 302, "image/png", PNG),
+        (NEAR, "", 200, "image/svg+xml", b"<svg>"), (NEAR, "", 200, "image/png", PNG * 500_000),
     ],
-)
+)  # fmt: skip
 @played
 async def test_what_is_no_picture_or_lies_deeper_inside_than_the_service_is_none_and_not_asked_for_again(
     tmp_path, address, service, status, kind, content

@@ -51,14 +51,11 @@ def test_options_that_cannot_be_read_are_not_checked(answer):
 @pytest.mark.parametrize(
     ("answer", "names"),
     [
-        (LIST, ("Cushion", "Tote bag")),
-        ([{"id": 7, "label": "Mug"}], ("Mug",)),
-        ({"items": [{"slug": "mug"}], "nextCursor": None}, ("mug",)),
-        ({"data": {"list": ["cat_a"]}}, ("cat_a",)),
-        ({"opaque": 1}, ()),
-        ({"categories": []}, ()),
+        (LIST, ("Cushion", "Tote bag")), ([{"id": 7, "label": "Mug"}], ("Mug",)),
+        ({"items": [{"slug": "mug"}], "nextCursor": None}, ("mug",)), ({"data": {"list": ["cat_a"]}}, ("cat_a",)),
+        ({"opaque": 1}, ()), ({"categories": []}, ()),
     ],
-)
+)  # fmt: skip
 def test_shapes_of_the_list(answer, names):
     assert tuple(one.title for one in parse_list(answer).categories or ()) == names
 

@@ -85,16 +85,10 @@ def test_what_goes_on_comes_first_and_what_ended_badly_before_comes_last():
 @pytest.mark.parametrize(
     ("items", "money", "numbers"),
     [
-        (None, None, [2, 3, 4]),
-        (5, None, [2, 3, 4]),
-        (4, None, [2, 3]),
-        (3, None, [2, 3]),
-        (1, None, []),
-        (None, 60, [2, 3]),
-        (None, 59, [2]),
-        (0, 0, []),
+        (None, None, [2, 3, 4]), (5, None, [2, 3, 4]), (4, None, [2, 3]), (3, None, [2, 3]), (1, None, []),
+        (None, 60, [2, 3]), (None, 59, [2]), (0, 0, []),
     ],
-)
+)  # fmt: skip
 def test_limits_cut_whole_rows(items, money, numbers):
     plan = planned([row(2, sku="A-1"), row(3, sku="A-2"), row(4, "waves", "A-3")])
     assert [one.number for one in affordable(plan, items, money)] == numbers

@@ -64,16 +64,12 @@ def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double): 
 @pytest.mark.parametrize(
     ("status", "code", "take", "verdict", "due"),
     [
-        (Status.SUCCEEDED, "", 2, "", False),
-        (Status.NOT_STARTED, "", 2, "", True),
-        (Status.NOT_STARTED, "", 1, "", False),
-        (Status.FAILED, "job_failed", 2, "", True),
-        (Status.FAILED, "content_refused", 2, "", False),
-        (Status.FAILED, "content_refused", 2, "again", True),
-        (Status.NOT_STARTED, "rejected_pattern", 2, "reject", False),
-        (Status.SUCCEEDED, "", 1, "again", True),
+        (Status.SUCCEEDED, "", 2, "", False), (Status.NOT_STARTED, "", 2, "", True),
+        (Status.NOT_STARTED, "", 1, "", False), (Status.FAILED, "job_failed", 2, "", True),
+        (Status.FAILED, "content_refused", 2, "", False), (Status.FAILED, "content_refused", 2, "again", True),
+        (Status.NOT_STARTED, "rejected_pattern", 2, "reject", False), (Status.SUCCEEDED, "", 1, "again", True),
     ],
-)
+)  # fmt: skip
 def test_what_a_remake_without_names_is_about(status, code, take, verdict, due):
     names = {field.name: "" for field in fields(CatalogRow)}
     assert (

@@ -17,10 +17,8 @@ from patternmill.tables.sheet import SURPLUS, read_sheet
 SIZES = {"name": "size", "values": ["40x40", "50x50"]}
 CUSHION = {"categoryId": "cat_cushion", "name": "Cushion", "options": [SIZES]}
 BAG = {
-    "categoryId": "cat_bag",
-    "name": "Tote bag",
-    "options": [{"name": "handle", "values": ["short", "long"]}],
-}
+    "categoryId": "cat_bag", "name": "Tote bag", "options": [{"name": "handle", "values": ["short", "long"]}],
+}  # fmt: skip
 HEADER = "sku,prompt,category,option:size\n"
 GOOD = "B-1,ferns,Cushion,40x40\n"
 

@@ -358,10 +358,8 @@ def test_the_parser_sees_no_key_and_no_module_of_the_folder(tmp_path, monkeypatc
 
 
 ROWS = [
-    ["A-1", "", "Cushion", "50x50", 12.5],
-    ["=A-2", "", "Cushion", "40", 1999],
-    ["007", "", "Cushion", None, "7"],
-]
+    ["A-1", "", "Cushion", "50x50", 12.5], ["=A-2", "", "Cushion", "40", 1999], ["007", "", "Cushion", None, "7"],
+]  # fmt: skip
 
 
 def cells(path):
