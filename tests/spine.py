@@ -3,11 +3,13 @@
 import asyncio
 import functools
 import os
+from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from patternmill.errors import Refusal
 from patternmill.items import Row, choice_of, pattern_item, product_item
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
@@ -65,6 +67,14 @@ def of(prompt):
 def plan_of(*prompts, last=None, retrying=False):
     rows = [row(number, prompt) for number, prompt in enumerate(prompts, 2)]
     return make_plan(rows, last or {}, 2, {}, retrying)
+
+
+@contextmanager
+def refuses(code):
+    """Expect a refusal of this code."""
+    with pytest.raises(Refusal) as refused:
+        yield refused
+    assert refused.value.code == code, refused.value
 
 
 def play(case):

@@ -63,12 +63,8 @@ async def made_run(*tags, state=None, deployment=None):
             number = await client.create_deployment(flow, deployment, tags=list(tags))
             return (await client.create_flow_run_from_deployment(number, state=state)).id
         flow = await client.create_flow_from_name("stand-in")
-        about = {
-            "flow_id": str(flow),
-            "tags": tags,
-            "name": "a run",
-            "state": state.model_dump(mode="json", include=_STATE),
-        }
+        about = {"flow_id": str(flow), "tags": tags, "name": "a run"}
+        about["state"] = state.model_dump(mode="json", include=_STATE)
         return (await client.request("POST", "/flow_runs/", json=about)).json()["id"]
 
 

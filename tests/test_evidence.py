@@ -12,13 +12,9 @@ CHOICE = {
 REFINED = {"requestId": "r3", "patternId": "p1", "hue": "blue"}
 #: What other items of ours have.
 OTHERS = {
-    ("requestId", "r9"),
-    ("prompt", "Blue herons"),
-    ("patternId", "p9"),
-    ("selection", ("Size", "15oz")),
-    ("jobId", "j9"),
-    ("result", "made9"),
-}
+    ("requestId", "r9"), ("prompt", "Blue herons"), ("patternId", "p9"), ("selection", ("Size", "15oz")),
+    ("jobId", "j9"), ("result", "made9"),
+}  # fmt: skip
 DONE = {"status": "succeeded"}
 
 

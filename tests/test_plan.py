@@ -12,20 +12,8 @@ def row(number=2, prompt="blue herons", sku="A-1"):
 
 
 def attempt(item, state, number=1, **more):
-    return Attempt(
-        item.request_id(number),
-        item.id,
-        number,
-        item.stage,
-        item.operation,
-        "production",
-        "spring",
-        "run",
-        item.label,
-        "{}",
-        state,
-        **more,
-    )
+    place = item.stage, item.operation, "production", "spring", "run", item.label, "{}"
+    return Attempt(item.request_id(number), item.id, number, *place, state, **more)
 
 
 ITEM = row().product

@@ -111,13 +111,8 @@ def test_a_sheet_that_is_wrong_in_several_ways_hears_all_of_it_at_once(tmp_path)
     with pytest.raises(Unsaid) as refused:
         checked(tmp_path, GERMAN.encode("cp1252"), offer=OFFER)
     said, proposals = str(refused.value), refused.value.proposals
-    for text in (
-        "is not UTF-8",
-        "no column `sku` or `prompt` or `category`",
-        "`Kissen`",
-        "option:fabric",
-        "`Tasse`",
-    ):
+    columns = "no column `sku` or `prompt` or `category`"
+    for text in ("is not UTF-8", columns, "`Kissen`", "option:fabric", "`Tasse`"):
         assert text in said
     assert [(one.line, one.is_certain) for one in proposals] == [
         ('encoding = "cp1252"', False),
