@@ -244,7 +244,7 @@ async def with_prefect(request: Request, home: Path) -> End:
 
 
 async def _shown(request: Request, server: "Server") -> End:
-    """Return the end of a flow run, by the ledger where the server was lost meanwhile."""
+    """Return how a flow run ended; where the server was lost, as the ledger has it."""
     from flows import FLOWS
 
     flow: Any = FLOWS[request.verb]

@@ -44,7 +44,7 @@ async def checked_with_questions(run: "Run", *, yes: bool = False) -> "Checked":
                 break
             left = [] if refused else [one for one in left if one not in those]
         else:
-            if yes or not can_ask():
+            if proposals and (yes or not can_ask()):
                 click.echo("".join(f"{line}\n" for line in _to_paste(run, proposals)), nl=False, err=True)
             if refused is not None:
                 raise refused
@@ -90,8 +90,7 @@ def _to_paste(run: "Run", proposals: Iterable["Proposal"]) -> Iterator[str]:
     """Yield the lines of a mapping that would say what is meant; of several that may be, the others as remarks."""
     from patternmill.tables.mapping import mapping_path
 
-    if proposals:
-        yield f"To confirm what is meant, add to the sections of {mapping_path(run.source.path, run.request.mapping)}:"
+    yield f"To confirm what is meant, add to the sections of {mapping_path(run.source.path, run.request.mapping)}:"
     for section in dict.fromkeys(one.section for one in proposals):
         yield f"[{section}]"
         for one in (one for one in proposals if one.section == section):

@@ -17,7 +17,7 @@ from cli.shared import HOST, Launch, Shared, environment, shared_process
 from patternmill.errors import Refusal
 
 _STARTUP, _SETTLING, _SILENCE = 120.0, 10.0, 5.0
-#: So often the recorder writes what it has of task runs; one by one, by default, costs four times the CPU.
+#: How often, in seconds, the recorder writes task runs; its default, one by one, costs four times the CPU.
 _FLUSH = 0.5
 #: What the terminal need not say, and how long a lost server is tried for (2, 4 and 8 seconds).
 _CLIENT = {

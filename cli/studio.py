@@ -37,13 +37,13 @@ def _contract() -> str:
 
 
 def is_meant(settings: Settings) -> bool:
-    """Return whether the embedded studio is asked: by name, or as no service was ever configured in this home."""
+    """Return whether the embedded studio is meant: it is named, or no service was ever configured in this home."""
     from patternmill.ledger.database import Database
 
     if settings.studio_url or settings.environment:
         return settings.environment == STUDIO and not settings.studio_url
     if not settings.ledger_url and not Path(settings.ledger_address).exists():
-        return True  # nothing is made by looking
+        return True  # to look must not make a ledger
     database = Database(settings.ledger_address)
     try:
         return not database.read("SELECT name FROM environments WHERE name <> :studio", studio=STUDIO)

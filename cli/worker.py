@@ -45,7 +45,7 @@ class DrainingWorker(
         configuration: ProcessJobConfiguration,
         task_status: "TaskStatus[int] | None" = None,
     ) -> ProcessWorkerResult:
-        """Run a flow run in a process, and know it as long as it lives."""
+        """Run a flow run in a process, and remember the process while it lives."""
         processes = self._processes
 
         class Started:

@@ -73,7 +73,7 @@ class Picture(_Part):
 
 
 class Contract(_Part):
-    """The promises of a service's file. Nothing of it is used for purchases unless `repeatable` is promised.
+    """The promises of a service's file. Purchases use none of them unless `repeatable` is one.
 
     `repeatable`: no create is carried out twice under one request ID. `model`: the field of `patterns/create`.
     """

@@ -14,7 +14,7 @@ from patternmill.service.client import Client
 from patternmill.states import OPEN, Attempt, Outcome, State
 
 _ERRING = 60.0  # a failed job is asked about once more after so long: services have erred for a minute
-#: How far apart clocks may be: a request from later than that has an age that nobody knows, in seconds.
+#: The most, in seconds, by which clocks may differ: a request dated further ahead has an unknown age.
 _SKEW = 300.0
 #: How often the ledger is read for an item that another run drives, in seconds.
 _LOOKING = 2.0
@@ -88,7 +88,7 @@ class Engine:
         return attempt
 
     async def _advance(self, step: Step, parent_id: str | None, attempt: Attempt) -> Attempt:
-        """Return the attempt after its next move, and the same where there is none for now."""
+        """Return the attempt after its next move, or unchanged where there is none for now."""
         if attempt.driver != self.purchases.driver and attempt.state in OPEN:
             return await self._drive(attempt)
         if attempt.state is State.INTENDED:

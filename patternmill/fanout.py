@@ -14,7 +14,7 @@ from patternmill.plan import BOUGHT, Action, Plan, Step
 from patternmill.request import Agreement, Question
 from patternmill.states import Attempt, Outcome, State
 
-#: Up to so many items, each has a task run of its own; above, groups of at least so many rows have one each.
+#: The most items that have a task run each; above, the least rows of a group that has one.
 MOST_TASK_RUNS, LEAST_ROWS = 500, 20
 _log = logging.getLogger(__name__)
 

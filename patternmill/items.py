@@ -1,4 +1,4 @@
-"""Items: what is bought, by what it contains. Nothing here may change: another ID is another purchase."""
+"""Items: what is bought, known by its content. Nothing here may change: another ID is another purchase."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -150,7 +150,7 @@ class Row:
 
     @property
     def chain(self) -> list[Item]:
-        """Return what has to exist for the row, the first first; the last is its product."""
+        """Return the row's items in the order in which they are made; the last is its product."""
         chain: list[Item] = []
         item = self.product.parent
         while item:

@@ -124,8 +124,13 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
 Recall = Callable[[str], Any]
 
 
-async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> Offer:
-    """Return the offer as far as these words of a sheet name it; None: all of it.
+async def read_offer(
+    ask: Ask,
+    recall: Recall,
+    words: Iterable[str] | None,
+    alike: Callable[[str], Iterable[str]] = lambda word: (),
+) -> Offer:
+    """Return the offer as far as these words of a sheet name it, or those that are alike; None: all of it.
 
     What cannot be reached now is what was read last, category by category. Raises Refusal for what never was.
     """
@@ -142,7 +147,10 @@ async def read_offer(ask: Ask, recall: Recall, words: Iterable[str] | None) -> O
 
     offer = parse_list(await answer("categories/list"))
     every = offer.categories or ()
-    chosen = list(every if words is None else chain.from_iterable(map(offer.find, words)))
+    chosen = list(every)
+    if words is not None:
+        meant = (offer.find(one) or chain.from_iterable(map(offer.find, alike(one))) for one in words)
+        chosen = list(chain.from_iterable(meant))
     named = dict(zip(map(_ID, chosen), chosen, strict=True))
     details = await asyncio.gather(*map(partial(answer, "categories/get"), named))
     named = dict(zip(named, map(with_options, named.values(), details), strict=True))

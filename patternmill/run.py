@@ -38,6 +38,7 @@ from patternmill.service.sources import Source, find_source, name_of, read_sourc
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
 from patternmill.text import counted
+from patternmill.vocabulary import category_synonyms
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -157,11 +158,9 @@ async def check_sheet(run: Run) -> "Checked":
     )
     columns = read_columns(sheet, mapping, run.contract)
     sheet = _as_known(run, sheet, columns)
+    recall = partial(catalogs.recall_offer, run.database, run.settings.service)
     words = category_words(sheet, columns, mapping.words)
-    database, environment = run.database, run.settings.service
-    offer = await read_offer(
-        run.client.read, lambda name: catalogs.recall_offer(database, environment, name), words
-    )
+    offer = await read_offer(run.client.read, recall, words, category_synonyms)
     run.answers = offer.answers
     extras = Extras(run.contract, run.source.path.parent)
     return check_rows(sheet, columns, offer, mapping.words, extras)

@@ -45,9 +45,9 @@ def likely(text: str, offered: tuple[str, ...], kind: Kind) -> Likely:
     return Likely((near,) if near else same[:FEW], len(same) == len(meant) == 1)
 
 
-def synonyms(text: str, kind: Kind) -> set[str]:
-    """Return everything that the trade calls the things that it calls so."""
-    return {name for name, called in _words(kind).items() if called & things(text, kind)}
+def category_synonyms(text: str) -> set[str]:
+    """Return everything that the trade calls the categories that it calls so."""
+    return {name for name, called in _words("category").items() if called & things(text, "category")}
 
 
 def columns_called(header: str) -> frozenset[str]:

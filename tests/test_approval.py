@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from prefect import flow, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Suspended
@@ -80,6 +81,7 @@ def test_a_plan_is_shown_with_a_form_and_the_same_run_goes_on_with_the_answer(de
     asyncio.run(asked())
 
 
+@pytest.mark.soak
 def test_resume_without_an_answer_agrees_to_nothing(deployed: Path) -> None:
     async def asked() -> None:
         await register_deployments("studio")
@@ -109,6 +111,7 @@ def test_a_firing_whose_plan_waits_is_skipped_and_a_newer_plan_ends_the_question
     asyncio.run(asked())
 
 
+@pytest.mark.soak
 def test_a_question_that_has_expired_is_asked_again(deployed: Path) -> None:
     async def asked() -> None:
         await register_deployments("studio")

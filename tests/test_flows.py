@@ -124,7 +124,7 @@ asyncio.run(parent())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_stop_during_the_first_import_is_passed_on_to_its_parent(double, number):
     double.weather = Weather(latency=0.001, pattern_time=3.0, product_time=3.0, spread=0.01)
     for name in ("first", "second"):
@@ -213,6 +213,7 @@ def test_a_run_that_is_paused_on_the_screen_buys_nothing_more(double):
     assert [job.stage for job in double.jobs.values()] == ["pattern"] * 4
 
 
+@pytest.mark.soak
 def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes_its_results(double):
     double.weather = Weather(latency=0.001, pattern_time=7.0, product_time=0.3, spread=0.01)
     sheet(*(row(at) for at in range(3)), name="deleted.csv")
@@ -232,6 +233,7 @@ def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes
     assert len(double.jobs) == 6
 
 
+@pytest.mark.soak
 def test_what_the_server_missed_of_an_ended_run_is_shown_by_the_next_one_as_the_ledger_has_it(double):
     sheet(row(1), row(2, "missed [unsafe]"), name="missed.csv")
     asyncio.run(bulk_import(file="missed.csv", return_state=True))

@@ -224,6 +224,7 @@ def test_a_large_plan_suspends_a_second_firing_ends_and_an_answer_goes_on_to_pro
     asyncio.run(case())
 
 
+@pytest.mark.soak
 def test_a_question_that_gets_no_answer_or_is_about_another_plan_buys_nothing(working, monkeypatch):
     monkeypatch.setenv("PATTERNMILL_CONFIRM_ABOVE", "3")
     rows = [row(number, f"unanswered {number}") for number in range(4)]
@@ -249,7 +250,8 @@ def since(double, moment):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("how", "states"), [("cancel", {"CANCELLED"}), ("sigterm", {"CANCELLED", "CRASHED"})]
+    ("how", "states"),
+    [("cancel", {"CANCELLED"}), pytest.param("sigterm", {"CANCELLED", "CRASHED"}, marks=pytest.mark.soak)],
 )
 def test_a_workers_run_that_is_stopped_begins_nothing_more_and_writes_its_results(working, how, states):
     working.weather, name = SLOW, f"stopped-{how}"
@@ -289,6 +291,7 @@ def suspended_on_the_screen():
     }
 
 
+@pytest.mark.soak
 def test_a_workers_run_that_is_suspended_writes_its_results_and_goes_on_when_it_is_resumed(
     working, monkeypatch
 ):
@@ -324,7 +327,11 @@ def test_a_workers_run_that_is_suspended_writes_its_results_and_goes_on_when_it_
     asyncio.run(case())
 
 
-@pytest.mark.parametrize("is_cancelled", [False, True], ids=["restarted", "cancelled meanwhile"])
+@pytest.mark.parametrize(
+    "is_cancelled",
+    [False, pytest.param(True, marks=pytest.mark.soak)],
+    ids=["restarted", "cancelled meanwhile"],
+)
 def test_a_rolling_restart_of_workers_loses_no_run_and_begins_none_that_was_cancelled(
     working, monkeypatch, is_cancelled
 ):
@@ -390,7 +397,11 @@ def test_retry_of_an_ended_run_begins_it_again_and_buys_nothing_twice(working):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"fiel": "x"}, {"max_items": "many"}, {"max_items": -1}, {"budget": "lots"}]
+    "wrong",
+    [
+        {"budget": "lots"},
+        *(pytest.param(one, marks=pytest.mark.soak) for one in ({"fiel": "x"}, {"max_items": -1})),
+    ],
 )
 def test_parameters_that_the_form_does_not_have_are_refused_before_anything_runs(working, wrong):
     sheet(row(1, "parameters"), name="parameters.csv")

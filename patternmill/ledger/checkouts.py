@@ -13,7 +13,7 @@ FROM checkouts LEFT JOIN attempts ON attempts.item_id = checkouts.item_id AND at
 )
 WHERE checkouts.environment = :environment AND checkouts.name = :name
 """
-#: Takes a name for other lines only where those that were seen came to nothing.
+#: Gives a name other lines only where those that were seen came to nothing.
 _CLAIM = """
 INSERT INTO checkouts (environment, name, catalog, item_id, pieces, at)
 VALUES (:environment, :name, :catalog, :item_id, :pieces, :at)

@@ -28,11 +28,11 @@ class Connection(ABC):
     #: The driver, which has its errors; where this is, for people.
     api: Any
     place: str
-    #: What the two call the type of a key that counts up, the making of a view, and the list of their tables.
+    #: How each writes a key that counts up, the making of a view, and the list of its tables.
     serial: str
     create_view: str
     tables: str
-    #: Answers with something else whenever another connection has committed anything.
+    #: A query whose answer changes whenever another connection commits.
     pulse: str
 
     def __init__(self, address: str) -> None:

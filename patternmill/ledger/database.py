@@ -98,7 +98,7 @@ class Database:
         return self._reader.rows(sql, names, **values)
 
     def pulse(self) -> Any:
-        """Return what is another value whenever something has been written since."""
+        """Return a value that changes with every write."""
         return self.read(self._reader.pulse)
 
     def change(self, change: Change[T], *, alone: bool = False) -> T:

@@ -118,7 +118,7 @@ def move(connection: Connection, environment: str, seen: Decision, take: int) ->
 
 
 def keep_takes(connection: Connection, environment: str, takes: Mapping[str, int]) -> None:
-    """Want the takes that results of an earlier ledger name, by pattern, where nothing is decided here."""
+    """Want the takes that results of an earlier ledger name, by pattern, where this one has no decision."""
     place = {"environment": environment, "at": time.time()}
     connection.execute_many(
         _FIRST, [{**place, "pattern": name, "take": take} for name, take in takes.items()]

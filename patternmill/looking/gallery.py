@@ -1,4 +1,4 @@
-"""The page without its server: cards in a file beside the results, which nobody has to keep anything for."""
+"""The page without its server: cards in one file beside the results."""
 
 import base64
 import hashlib

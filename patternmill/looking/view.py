@@ -36,7 +36,7 @@ class View:
         self._lock = threading.Lock()
 
     def since(self, version: int, about: Mapping[str, Any]) -> str:
-        """Return what is otherwise than in a version, as JSON, with what is said of the catalog as a whole."""
+        """Return what has changed since a version, as JSON, with what is said of the whole catalog."""
         with self._lock:
             self._look()
             changed = [text for at, text in self._sent.values() if at > version]

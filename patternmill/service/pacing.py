@@ -15,7 +15,7 @@ _FIRST, _LEAST, _MOST, _POLLS = 20.0, 0.2, 200.0, 200.0
 _GROWTH, _FIRST_LEFT, _LEFT, _BACK = 1.03, 0.5, 0.85, 100
 #: The requests of so many seconds may leave at once after a pause, as the service has saved them up too.
 _BURST = 1.0
-#: So many jobs of a stage are watched closely while nothing is known of it; the others learn from them.
+#: How many jobs of a stage are watched closely while nothing is known of it; the others learn from them.
 _SCOUTS = 10
 
 

@@ -18,7 +18,6 @@ from patternmill.tables.proposals import row_proposals
 from patternmill.tables.sheet import SURPLUS, Sheet
 from patternmill.tables.workbook import number_as_shown
 from patternmill.text import UNSAFE, counted, key, shown, sku_key
-from patternmill.vocabulary import synonyms
 
 PROBLEM = ("row", "sku", "column", "code", "message", "remedy", "suggestion")
 ROW = ("sku", "prompt", "category_id", "category", "selections", "extras")
@@ -68,7 +67,7 @@ def check_rows(
     ids, categories, selections, faults = zip(*chosen, strict=True) if chosen else ((), (), (), ())
     if any(faults):
         found += [(row, fault) for row, those in zip(numbers, faults, strict=True) for fault in those]
-    beside, faults_beside = extras.of(whole, columns)
+    beside, faults_beside = extras.of(whole, columns) if columns.extras else ([""] * len(whole), ())
     found += faults_beside
     cells = zip(ROW, (skus, prompts, ids, categories, selections, beside), strict=True)
     rows = pd.DataFrame(dict(cells), whole.index, dtype="str")
@@ -77,7 +76,7 @@ def check_rows(
     unsold = rows[rows.index.isin(unsellable.keys() - bad.keys())]
     problems = _problems(found + of_sku, sheet.rows[columns.used["sku"]])
     notes, known = tuple(_notes(sheet, prompts, offer)), set(words.values())
-    proposals = sheet.proposals + tuple(row_proposals(found, columns.used, known))
+    proposals = sheet.proposals + (tuple(row_proposals(found, columns.used, known)) if found else ())
     checked = Checked(sheet, columns, fit, problems, unsold, notes, proposals)
     if columns.doubts:
         raise Unsaid.of(columns.doubts, report_lines(checked), proposals)
@@ -85,10 +84,9 @@ def check_rows(
 
 
 def category_words(sheet: Sheet, columns: Columns, words: Mapping[str, str]) -> set[str]:
-    """Return the words that name the categories of the rows, and everything that the trade calls the same."""
+    """Return the words that name the categories of the rows."""
     cells = map(str.strip, sheet.rows[columns.used["category"]].dropna().unique())
-    named = {words.get(key(cell), cell) for cell in cells}
-    return named.union(*(synonyms(one, "category") for one in named))
+    return {words.get(key(cell), cell) for cell in cells}
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:

@@ -22,8 +22,6 @@ class Extras:
     def of(self, rows: pd.DataFrame, columns: Columns) -> tuple[list[str], list[tuple[int, Fault]]]:
         """Return what each row says, as JSON or empty, and what is wrong with it. Equal cells are read once."""
         names, positions = list(columns.extras), list(columns.extras.values())
-        if not names:
-            return [""] * len(rows), []
         read: dict[tuple[str, ...], tuple[str, list[Fault]]] = {}
         said, found = list[str](), list[tuple[int, Fault]]()
         for number, *cells in rows[positions].fillna("").itertuples(name=None):

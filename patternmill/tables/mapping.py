@@ -135,8 +135,9 @@ class SheetMapping(BaseModel):
         """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
         names = set(map(self.meaning, cells))
         known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
-        likely = names.union(*map(columns_called, cells)).intersection(NEEDED)
-        return names >= set(NEEDED), known + (names >= {"run", "status"}), len(likely)
+        is_whole = names >= set(NEEDED)
+        likely = names if is_whole else names.union(*map(columns_called, cells))
+        return is_whole, known + (names >= {"run", "status"}), len(likely.intersection(NEEDED))
 
     def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
         """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""
