@@ -48,29 +48,31 @@ class Service:
         return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
 
 
-def send(service, attempt=INTENDED, *, in_doubt=False, is_other=nobody, change=lambda client: None, **more):
-    """Return what a create comes to, and how long it took."""
-
-    async def main():
-        async with Client(settings(**more), httpx.MockTransport(service), lambda: NOON) as client:
-            change(client)
-            began = asyncio.get_running_loop().time()
-            decision = await client.create(attempt, in_doubt=in_doubt, is_other=is_other)
-            return decision, asyncio.get_running_loop().time() - began
-
-    return play(main)
-
-
-def follow(service, attempt=ACCEPTED, *, now=NOON, once=False, **more):
-    """Return what following a job comes to, and how long it took."""
+def timed(service, work, now=NOON, **more):
+    """Return what some work with a client of this service comes to, and how long it took."""
 
     async def main():
         async with Client(settings(**more), httpx.MockTransport(service), lambda: now) as client:
             began = asyncio.get_running_loop().time()
-            decision = await (client.ask_about if once else client.follow)(attempt, nobody)
-            return decision, asyncio.get_running_loop().time() - began
+            return await work(client), asyncio.get_running_loop().time() - began
 
     return play(main)
+
+
+def send(service, attempt=INTENDED, *, in_doubt=False, is_other=nobody, change=lambda client: None, **more):
+    """Return what a create comes to, and how long it took."""
+
+    def create(client):
+        change(client)
+        return client.create(attempt, in_doubt=in_doubt, is_other=is_other)
+
+    return timed(service, create, **more)
+
+
+def follow(service, attempt=ACCEPTED, *, once=False, **more):
+    """Return what following a job comes to, and how long it took."""
+    work = Client.ask_about if once else Client.follow
+    return timed(service, lambda client: work(client, attempt, nobody), **more)
 
 
 def test_the_same_bytes_are_sent_until_the_answer_is_clear():
@@ -182,34 +184,29 @@ def test_late_answers_about_jobs_that_had_ended_do_not_put_off_the_next_polls():
         await asyncio.sleep(2.0)
         return httpx.Response(200, json=DONE)
 
-    async def main():
-        async with Client(settings(), httpx.MockTransport(late), lambda: NOON) as client:
-            client.polling[Stage.PATTERN] = Polling([2.0] * 100)
-            for _ in range(200):
-                await client.follow(ACCEPTED, nobody)
-            return client.polling[Stage.PATTERN].first
+    async def work(client):
+        client.polling[Stage.PATTERN] = Polling([2.0] * 100)
+        for _ in range(200):
+            await client.follow(ACCEPTED, nobody)
+        return client.polling[Stage.PATTERN].first
 
-    assert play(main) < 2.0
+    assert timed(late, work)[0] < 2.0
 
 
 def test_a_rate_limit_of_polls_slows_all_polls():
-    async def main():
-        service = Service(*[httpx.Response(429, headers={"retry-after": "9"})], DONE)
-        async with Client(settings(), httpx.MockTransport(service), lambda: NOON) as client:
-            decision = await client.follow(ACCEPTED, nobody)
-            return decision, client.pace.polls.rate
+    async def work(client):
+        return await client.follow(ACCEPTED, nobody), client.pace.polls.rate
 
-    decision, rate = play(main)
+    (decision, rate), _ = timed(Service(httpx.Response(429, headers={"retry-after": "9"}), DONE), work)
     assert decision == Ended("pat_1") and rate < 200
 
 
 def test_a_service_that_repeats_a_field_exactly_and_then_otherwise_is_doubted():
-    async def main():
-        answers = Service(JOB | {"prompt": "blue herons"}, JOB | {"jobId": "job_2", "prompt": "red foxes"})
-        async with Client(settings(), httpx.MockTransport(answers)) as client:
-            return [await client.create(INTENDED, in_doubt=False, is_other=nobody) for _ in range(2)]
+    async def work(client):
+        return [await client.create(INTENDED, in_doubt=False, is_other=nobody) for _ in range(2)]
 
-    first, second = play(main)
+    answers = Service(JOB | {"prompt": "blue herons"}, JOB | {"jobId": "job_2", "prompt": "red foxes"})
+    (first, second), _ = timed(answers, work)
     assert first == Accepted("job_1") and isinstance(second, Held) and "red foxes" in second.message
 
 
@@ -219,12 +216,8 @@ def test_a_job_of_another_item_is_held():
 
 
 def read(*answers):
-    async def main():
-        service = Service(*answers)
-        async with Client(settings(), httpx.MockTransport(service)) as client:
-            return await client.read("categories/list", {}), len(service.asked)
-
-    return play(main)
+    service = Service(*answers)
+    return timed(service, lambda client: client.read("categories/list", {}))[0], len(service.asked)
 
 
 def test_questions_are_asked_again():
