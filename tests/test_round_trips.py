@@ -180,8 +180,8 @@ def rows_lost(tmp_path, seed):
     body, filled = written(chance, signs, 4)
     try:
         found = checked(tmp_path, "sku,prompt,category,option:size\n" + body)
-    except InputRefused:
-        return 0
+    except InputRefused as refusal:
+        return int(refusal.code not in ("open_quote", "header_only"))
     return len(filled) - len(found.rows) - found.problems["row"].nunique()
 
 
@@ -195,8 +195,8 @@ def raw_lost(tmp_path, seed):
     filled = [line for line in io.StringIO(body, newline=None) if line.replace(tab, "").strip()]
     try:
         found = checked(tmp_path, tab.join(("sku", "prompt", "category", "option:size")) + "\n" + body)
-    except InputRefused:
-        return 0
+    except InputRefused as refusal:
+        return int(refusal.code not in ("open_quote", "header_only"))
     has_quotes = len(found.sheet.rows) < len(filled) and '"' in body
     return 0 if has_quotes else len(filled) - len(found.rows) - found.problems["row"].nunique()
 
