@@ -47,7 +47,7 @@ def pause(catalog: str | None, everything: bool, reason: str, environment: str |
     with open_ledger() as (database, settings):
         scope = _scope(environment or settings.service, catalog, everything)
         left = asyncio.run(set_brake(database, scope, reason))
-    waits = f"; {', '.join(left)} has not acknowledged it yet" if left else ""
+    waits = f"; not acknowledged yet by {', '.join(left)}" if left else ""
     click.echo(f"Paused: {scope}{waits}.")
     return 3 if left else 0
 

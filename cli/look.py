@@ -52,7 +52,7 @@ async def _serve(database: Database, settings: Settings, environment: str, catal
         with listening() as bound:
             door = Door(bound.getsockname()[1])
             view = View(database, environment, catalog)
-            click.echo(f"{catalog}: {door.link}\nIt opens once, on this machine. Ctrl-C stops.")
+            click.echo(f"{catalog}: {door.link}\nThe link works once, on this machine. Ctrl-C stops.")
             if any(map(os.environ.get, _SCREENS)) or sys.platform == "darwin":
                 await asyncio.to_thread(webbrowser.open, door.link)
             await serve(bound, Desk(view, deeds, pictures, door, contract), door, deeds)

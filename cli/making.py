@@ -259,7 +259,7 @@ async def _shown(request: Request, server: "Server") -> End:
     if not is_settled:
         _is_server_lost.set()
         click.echo(
-            "The Prefect server did not get all of this run: what is said here and in the results is true.",
+            "The Prefect server missed part of this run. What is said here and in the results is true.",
             err=True,
         )
     return end

@@ -11,6 +11,7 @@ from patternmill.money import money
 from patternmill.plan import Action, Plan
 from patternmill.request import Agreement, Question
 from patternmill.run import Run
+from patternmill.settings import STUDIO
 from patternmill.text import counted
 
 _REASONS = {
@@ -30,6 +31,11 @@ async def agree(run: Run, plan: Plan, maker: Maker) -> Agreement | None:
     What is beyond the limits of retired rows or renames is left as it is, and the run goes on with the rest.
     """
     check_marks(run.shelves, run.database, run.settings.service)
+    budget = run.request.budget if run.settings.day_budget is None else run.settings.day_budget
+    is_priced = any(plan.prices.values()) or run.settings.service == STUDIO
+    if budget is not None and plan.purchases and not is_priced:
+        message = "A budget is given and no price, so that nothing would count towards it."
+        raise Refusal("no_price", message, "Set PATTERNMILL_PRICE_PATTERN and PATTERNMILL_PRICE_PRODUCT.")
     if needs := list(open_questions(run, plan)):
         text = "\n".join([*plan_lines(run, plan), *(message for _, message, _ in needs)])
         proposed = Agreement(max_items=plan.purchases, change=len(plan.changes.replaced))

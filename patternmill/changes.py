@@ -31,11 +31,9 @@ class RowLimit:
 
     def allows(self, number: int, total: int) -> bool:
         """Return whether so many of all may change: a few always, and never all of them."""
-        few = number <= _FEW and number < total
-        within = (self.count is None or number <= self.count) and (
-            self.share is None or number <= self.share * total
-        )
-        return number == 0 or few or (within and number < total)
+        parts = self.count, None if self.share is None else self.share * total
+        most = min((part for part in parts if part is not None), default=total)
+        return number == 0 or (number < total and number <= max(_FEW, most))
 
 
 class Known(NamedTuple):
@@ -50,6 +48,7 @@ class Known(NamedTuple):
     product_id: str
     pattern: str = ""
     take: int = 1
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,25 +95,25 @@ def compare(
         if not (name in wanted or name in refused or name.startswith(NO_SKU) or row.likeness in unsold)
     }  # fmt: skip
     added = wanted.keys() - living.keys()
+    # What was refused is new as well, and a rename stays one where a sheet names both skus.
+    new = {name for name in wanted if name in added or not (living[name].wants or living[name].product_id)}
+    doubted = {likeness_of(wanted[one].product) for one in new - added if '"rename"' in living[one].refusal}
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
-        if row.product_id and (row.key in gone or row.retired is not None) and row.key not in wanted:
+        is_unnamed = (row.key in gone or row.retired is not None) and row.key not in wanted
+        if row.product_id and (is_unnamed or row.likeness in doubted):
             left[row.likeness].append(row.sku)
-    recategorized = (
-        name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
-    )
+    made = [name for name in changed if living[name].product_id]
     return Changes(
         total=len(living),
         added=frozenset(added),
         changed=frozenset(changed),
-        replaced=frozenset(
-            name
-            for name in changed
-            if living[name].product_id and not _is_decided(living[name], wanted[name], content_of)
+        replaced=frozenset(one for one in made if not _is_decided(living[one], wanted[one], content_of)),
+        recategorized=frozenset(
+            name for name in changed if _recategorizes(living[name].content, content_of(wanted[name]))
         ),
-        recategorized=frozenset(recategorized),
         gone=frozenset(gone),
-        renamed=_renamed([wanted[name] for name in added], left, is_bought) if left else {},
+        renamed=_renamed([wanted[name] for name in new], left, is_bought) if left else {},
     )
 
 
@@ -124,8 +123,7 @@ def _renamed(
     """Return the sku that each new row probably had, by the row's number; each product was renamed once at most."""
     found = {}
     for row in sorted(added, key=lambda row: row.number):
-        skus = left.get(likeness_of(row.product)) if is_bought(row) else None
-        if skus:
+        if is_bought(row) and (skus := left.get(likeness_of(row.product))):
             found[row.number] = skus.pop(0)
     return found
 

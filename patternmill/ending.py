@@ -123,7 +123,7 @@ def _told(run: Run, summary: Summary) -> Iterator[str]:
     if named := list(map(counted, made.values(), made)):
         spent = parse_amount(summary.spent)
         cost = f" for {money(spent, summary.currency)}" if spent else ""
-        yield f"Made in this run: {' and '.join(named)}{cost}"
+        yield f"Made in this run: {', '.join(named)}{cost}"
     for cause in summary.causes[:5]:
         yield f"  {cause.rows:,} {cause.code}: {cause.message}"
     if reason := run.halt.first_reason:

@@ -194,6 +194,8 @@ class Fanout:
         if step.action not in (*BOUGHT, Action.FOLLOW) or self._engine.halt:
             return step.attempt, None
         if step.action in BOUGHT:
+            if item is row.product and self._engine.purchases.is_rejected(row.pattern, row.take):
+                return step.attempt, None
             may_begin = True
             for one in row.chain:
                 may_begin &= self._plan.steps[one.id].action not in BOUGHT or admission.may_begin(one.stage)

@@ -234,7 +234,8 @@ def _order_in(answer: Any, checkout_id: str) -> str:
     texts = [
         str(order[name])[:100] for name in ("orderId", "status") if isinstance(order.get(name), str | int)
     ]
-    return " ".join(texts) if "orderId" in order and " ".join(texts).isprintable() else ""
+    is_made = isinstance(order.get("orderId"), str | int) and " ".join(texts).isprintable()
+    return " ".join(texts) if is_made else ""
 
 
 def _reachable(address: str, settings: Settings) -> str:

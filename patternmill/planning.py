@@ -48,8 +48,8 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
     if len(changes.renamed) > (request.rename or 0):
         number, skus = len(changes.renamed), ", ".join(list(changes.renamed.values())[:5])
         run.left.append(
-            f"{counted(number, 'row')} would be bought again after what looks like a rename (of {skus}), and "
-            f"{'is' if number == 1 else 'are'} left as before: --rename {number} buys them."
+            f"{counted(number, 'row')} {'looks' if number == 1 else 'look'} renamed (from {skus}), and would be "
+            f"bought again; left as before. --rename {number} buys them."
         )
         left, kept = frozenset(changes.renamed), {sku_key(sku) for sku in changes.renamed.values()}
         plan = replace(plan.without(left), changes=replace(changes, gone=changes.gone - kept))
@@ -60,7 +60,7 @@ def _within_limits(run: Run, plan: Plan) -> Plan:
     is_within = RowLimit.parse(run.settings.retire_at_most).allows(gone, changes.total)
     if gone > request.retire if request.retire is not None else not is_within:
         run.left.append(
-            f"{counted(gone, 'row')} gone from the sheet stay as they are: --retire {gone} retires them."
+            f"{counted(gone, 'row')} gone from the sheet left as before. --retire {gone} retires them."
         )
         plan = replace(plan, changes=replace(plan.changes, gone=frozenset()))
     return plan

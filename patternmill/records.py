@@ -138,7 +138,9 @@ def refusals_of(checked: "Checked") -> dict[int, dict[str, Any]]:
     for row, column, code, message, remedy in zip(*columns, strict=True):
         column = column if isinstance(column, str) else ""
         if row in found:
-            found[row]["remedy"] += f". Also: {message}; {remedy}"
+            found[row]["remedy"] += (
+                f"{'' if found[row]['remedy'].endswith('?') else '.'} Also: {message}; {remedy}"
+            )
         else:
             found[row] = {
                 "code": code,
@@ -153,6 +155,8 @@ def refusals_of(checked: "Checked") -> dict[int, dict[str, Any]]:
 
 def _renamed(sku: str) -> dict[str, Any]:
     """Return the refusal of a row whose content an unnamed product of another sku has."""
-    message = f"the sku is new, and {sku}, which is no longer named, has just this content: it looks renamed"
+    message = (
+        f"the sku is new, and {sku}, which this sheet does not name, has just this content: it looks renamed"
+    )
     remedy = "write the old sku again, or allow it with --rename, which buys it anew"
     return {"code": "rename", "message": message, "remedy": remedy, "column": "sku", "is_of_sku": False}

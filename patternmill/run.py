@@ -37,7 +37,7 @@ from patternmill.service.pacing import Polling
 from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
-from patternmill.text import counted
+from patternmill.text import counted, normal
 from patternmill.vocabulary import category_synonyms
 
 if TYPE_CHECKING:
@@ -216,10 +216,8 @@ def _catalog_of(run: Run, rows: Any, column: int | None) -> str:
             message = f"The column `run` of {run.source.name} names no catalog of {run.settings.service}."
             raise Refusal("unknown_run", message, "Say it with --catalog.")
         return str(found[0].catalog)
-    return (
-        re.sub(r"[^\w]+", "-", Path(run.source.path.name.removesuffix(".gz")).stem.casefold()).strip("-")
-        or "catalog"
-    )
+    stem = normal(Path(run.source.path.name.removesuffix(".gz")).stem)
+    return re.sub(r"[^\w]+", "-", stem.casefold()).strip("-") or "catalog"
 
 
 async def begin(run: Run, checked: "Checked", plan: Plan) -> None:

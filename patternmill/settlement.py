@@ -28,7 +28,7 @@ def waiting_lines(database: Database, environment: str) -> Iterator[str]:
         yield f"{attempt.request_id}  {attempt.stage} {attempt.label}{price} [{attempt.code or 'unanswered'}]"
         if attempt.message:
             yield f"  {attempt.message}"
-    yield f"{len(waiting):,} wait." + (
+    yield f"{len(waiting) or 'Nothing'} to decide." + (
         " Look in the service's console, and then settle each: --job ID, --resend or --write-off."
         if waiting
         else ""

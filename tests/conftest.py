@@ -43,6 +43,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     gc.collect()  # sockets that Prefect's client and worker leave open: here, where the warning is expected
 
 
+@pytest.fixture(autouse=True)
+def _of_this_server(request: pytest.FixtureRequest) -> None:
+    """Have Prefect read its settings anew: a test before may have left it with another server's address."""
+    if "server" in request.fixturenames:
+        from prefect.context import refresh_global_settings_context
+
+        request.getfixturevalue("server")
+        refresh_global_settings_context()
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the deployments of prefect.yaml, whose flows do what their file says: see tests/played.py."""

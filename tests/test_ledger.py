@@ -1,9 +1,13 @@
 """The ledger: intents within limits, one run a catalog, one driver an attempt, and no write without the lease."""
 
 import asyncio
+import os
+import socket
 import sqlite3
+import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -335,3 +339,33 @@ def test_the_words_of_a_database_name_no_password():
     with pytest.raises(LedgerFault) as refused:
         Database("postgresql://anna:s3cret-word@127.0.0.1:9/x")
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_process_is_gone_or_not_where_the_system_keeps_no_list_of_them(monkeypatch):
+    """macOS has no /proc: there every living run was taken for dead, and its catalog taken over."""
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    mine, dead = (f"{socket.gethostname()}:{pid}" for pid in (os.getpid(), ended.pid))
+    assert not leases.is_gone(mine)
+    assert leases.is_gone(dead)
+    assert not leases.is_gone(f"elsewhere:{ended.pid}")
+
+
+def test_a_day_budget_holds_where_clocks_stand_on_both_sides_of_midnight(database):
+    settings = Settings(price_pattern="40", day_budget="90", environment="production")
+    midnight = 20_000 * 86_400.0
+
+    async def case():
+        _, late = await taken(database, "spring", settings)
+        _, early = await taken(database, "summer", settings)
+        late._now, early._now = (lambda: midnight + 1), (lambda: midnight - 1)
+        for purchases, prompt in ((late, "a"), (early, "b"), (late, "c"), (early, "d")):
+            if prompt in "ab":
+                await purchases.begin(of(prompt), None)
+            else:
+                with pytest.raises(Halted, match="day's budget"):
+                    await purchases.begin(of(prompt), None)
+                assert purchases.left_today() == 100_000
+
+    play(case())

@@ -9,6 +9,7 @@ from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.orders import place_order, plan_order
+from patternmill.service.client import Client
 from patternmill.settings import read_settings
 from tests.double import Weather
 from tests.spine import refuses
@@ -47,6 +48,20 @@ def test_the_same_order_again_is_the_same_checkout_and_later_its_order(double): 
     double.paid.add(job.result)
     assert order(quantities={"A-1": 2, "A-3": 1})[1].order == f"ord_{job.result} in production"
     assert len(checkouts(double)) == 1
+
+
+def test_an_answer_without_the_number_of_an_order_is_none(double, monkeypatch):  # noqa: F811
+    """It read `ordered, pending` of a checkout that nobody had paid."""
+    sheet(row(1))
+    run()
+    read = Client.read
+
+    async def unpaid(self, operation, question):
+        is_order = operation == "orders/get"
+        return {"orderId": None, "status": "pending"} if is_order else await read(self, operation, question)
+
+    monkeypatch.setattr(Client, "read", unpaid)
+    assert "to be paid" in order(quantities={"A-1": 1})[1].words
 
 
 def test_other_lines_under_a_name_are_refused_and_another_name_is_another_checkout(double):  # noqa: F811

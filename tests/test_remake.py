@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import Refusal
+from patternmill.fanout import Maker
 from patternmill.items import pattern_item
 from patternmill.ledger.catalogs import catalog_rows
 from patternmill.ledger.database import Database
@@ -245,6 +246,26 @@ def test_on_a_rejected_pattern_no_product_is_begun_until_it_is_taken_back(double
     say("")
     assert run().outcome is Outcome.COMPLETED
     assert made(double) == (1, 2)
+
+
+class Rejecting(Maker):
+    """Rejects the pattern as soon as it has its first product, as a person on the page does."""
+
+    async def item(self, work):
+        made = await work.do()
+        if work.label.startswith("product"):
+            database = Database("home/ledger.sqlite3")
+            decide(database, "production", HERONS, 1, Verdict.REJECT)
+            await database.close()
+        return made
+
+
+def test_a_pattern_that_is_rejected_while_its_products_are_made_gets_no_more(double, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "1")
+    sheet(*(row(number, "herons", label=str(number)) for number in range(1, 5)))
+    end = asyncio.run(carry_out(Request(file="spring.csv"), Rejecting()))
+    assert (made(double), end.outcome) == ((1, 1), Outcome.COMPLETED_WITH_FAILURES)
+    assert results(end)["A-4"]["error_code"] == "rejected_pattern"
 
 
 def test_back_to_take_1_is_free_where_its_product_exists(double):  # noqa: F811

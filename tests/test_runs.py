@@ -187,6 +187,41 @@ def test_a_budget_buys_whole_rows(double):
     assert (manifest["outcome"], manifest["spent"], manifest["currency"]) == ("BudgetReached", "3.00", "EUR")
 
 
+@pytest.mark.parametrize(
+    ("verb", "file"),
+    [
+        ("import", "spring.csv"),
+        ("refresh", "spring.csv"),
+        ("retry", None),
+        ("import", "results/spring/sheet.csv"),
+        ("import", "results/spring/latest/failures.csv"),
+    ],
+)
+def test_a_rename_that_nobody_allowed_is_not_bought_by_the_next_command(double, verb, file):
+    sheet(*map(row, range(1, 4)))
+    run()
+    sheet(row(1, sku="B-1"), row(2), row(3), row(4))
+    run("refresh")
+    for _ in range(2):
+        assert run(verb, file=file).outcome in (Outcome.REFUSED, Outcome.COMPLETED_WITH_FAILURES)
+        assert (made(double), json.loads(catalog()["b-1"].refusal)["code"]) == ((4, 4), "rename")
+    assert catalog()["a-1"].retired is None
+    assert run("refresh", rename=1).outcome is Outcome.COMPLETED
+    assert made(double) == (4, 5)
+
+
+@pytest.mark.parametrize("given", ["option", "day"])
+def test_a_budget_without_prices_is_refused(double, monkeypatch, given):
+    for stage in ("PATTERN", "PRODUCT"):
+        monkeypatch.delenv(f"PATTERNMILL_PRICE_{stage}")
+    if given == "day":
+        monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "3.00")
+    sheet(*map(row, range(1, 4)))
+    end = run(**({"budget": "3.00"} if given == "option" else {}))
+    assert end.outcome is Outcome.REFUSED and "PATTERNMILL_PRICE_PATTERN" in end.message
+    assert made(double) == (0, 0)
+
+
 def test_a_rename_is_named_and_not_bought(double):
     sheet(*map(row, range(1, 4)))
     run()
@@ -266,6 +301,11 @@ def test_two_catalogs_with_equal_rows_begun_together_buy_nothing_twice(double):
 def test_a_catalog_is_named_as_a_folder_can_be(double, name):
     sheet(row(1))
     assert run(catalog=name).outcome is Outcome.REFUSED
+
+
+def test_a_name_that_macos_has_taken_apart_is_the_same_catalog(double):
+    sheet(row(1), name="e\u0301te\u0301.csv")
+    assert run(file="e\u0301te\u0301.csv").summary.catalog == "\u00e9t\u00e9"
 
 
 def test_a_sku_that_begins_with_a_hash_is_a_sku(double):

@@ -12,7 +12,8 @@ from patternmill.states import CatalogRow
 
 _MINE = "environment = :environment AND catalog = :catalog"
 _KNOWN = f"""
-SELECT key, sku, wants, likeness, content, retired, has_product_id, pattern, take FROM row_states WHERE {_MINE}
+SELECT key, sku, wants, likeness, content, retired, has_product_id, pattern, take, refusal FROM row_states
+WHERE {_MINE}
 """
 _ROWS = """
 SELECT key, sku, position, number, run, COALESCE(runs.header, '[]') AS header, cells, content, likeness, pattern, take,

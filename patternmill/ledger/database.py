@@ -1,6 +1,7 @@
 """The ledger's database: durable transactions that many coroutines share, and plain reads."""
 
 import asyncio
+import os
 import re
 import socket
 import threading
@@ -204,7 +205,11 @@ def _execute(connection: Connection, path: Path) -> None:
 def is_gone(holder: str) -> bool:
     """Return whether a holder was a process of this machine that no longer exists."""
     host, _, pid = holder.rpartition(":")
-    return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
+    try:
+        os.kill(int(pid) if host == socket.gethostname() else os.getpid(), 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # else it is another user's
+    return False
 
 
 def _result_or_refusal(change: Change[Any], connection: Connection) -> Any:

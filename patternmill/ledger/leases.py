@@ -89,22 +89,13 @@ class Lease:
     def _take(self, connection: Connection, seen: Any, run: dict[str, Any]) -> None:
         if found := connection.row(_BRAKE, environment=self.environment, place=self.place):
             raise _paused(found.words)
-        taken = {
-            "key": self.key,
-            "driver": self.driver,
-            "holder": f"{socket.gethostname()}:{os.getpid()}",
-            "seen": seen.beats if seen else -1,
-        }
+        holder, beats = f"{socket.gethostname()}:{os.getpid()}", seen.beats if seen else -1
+        taken = {"key": self.key, "driver": self.driver, "holder": holder, "seen": beats}
         if connection.execute(_TAKE, **taken) != 1:
             raise Overlap("overlap", f"A run of {self.catalog} has just begun.", "Wait until it has ended.")
         if seen and seen.driver:
-            dead = {
-                "run_id": seen.driver,
-                "at": time.time(),
-                "outcome": "Crashed",
-                "message": "Its process died.",
-            }
-            connection.execute(_END, **dead)
+            dead = {"run_id": seen.driver, "at": time.time()}
+            connection.execute(_END, **dead, outcome="Crashed", message="Its process died.")
         place = {"environment": self.environment, "catalog": self.catalog}
         connection.insert("runs", id=self.driver, **place, started_at=time.time(), **run)
         about = {"verb": run["verb"], "source": run["source"]}

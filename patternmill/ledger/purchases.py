@@ -34,14 +34,15 @@ _RESERVE = """
 UPDATE runs SET bought = bought + 1, spent = spent + :price
 WHERE id = :run_id AND (max_items IS NULL OR bought < max_items) AND (budget IS NULL OR spent + :price <= budget)
 """
-#: The same for the day's budget of the environment, whose address is on record from its first intent on.
+#: The same for the day's budget of the environment, whose address is on record from its first intent on. Another clock
+#: may have begun the next day already.
 _RESERVE_DAY = """
 INSERT INTO environments (name, address, currency, day, spent) VALUES (:name, :address, :currency, :day, :price)
 ON CONFLICT (name) DO UPDATE SET
-    currency = excluded.currency, day = excluded.day,
-    spent = CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent
+    currency = excluded.currency, day = CASE WHEN environments.day = :next_day THEN :next_day ELSE :day END,
+    spent = CASE WHEN environments.day IN (:day, :next_day) THEN environments.spent ELSE 0 END + excluded.spent
 WHERE :most < 0
-    OR CASE WHEN environments.day = excluded.day THEN environments.spent ELSE 0 END + excluded.spent <= :most
+    OR CASE WHEN environments.day IN (:day, :next_day) THEN environments.spent ELSE 0 END + excluded.spent <= :most
 """
 _GIVE_BACK = "UPDATE runs SET bought = bought - 1, spent = spent - :price WHERE id = :run_id"
 #: When the price of a request was reserved: `settle` may have changed the time from which its age counts.
@@ -61,6 +62,10 @@ WHERE request_id = :request_id AND driver = :seen AND state IN ('intended', 'acc
 """
 #: Nobody drives it any more, though the run that did goes on.
 _LET_GO = "UPDATE attempts SET driver = '' WHERE request_id = :request_id AND driver = :mine"
+_REJECTED = """
+SELECT 1 FROM decisions
+WHERE environment = :environment AND pattern = :pattern AND take = :take AND verdict = 'reject'
+"""
 _DURATIONS = """
 SELECT ended_at - accepted_at AS seconds FROM attempts
 WHERE environment = :environment AND stage = :stage AND state = 'succeeded' ORDER BY ended_at DESC LIMIT :most
@@ -82,6 +87,7 @@ SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND sta
     AND seq > :after LIMIT 1
 """
 Learned = dict[str, Any]
+_DAY = 86_400.0
 _BAD = (State.FAILED, State.REJECTED, State.HELD)
 
 
@@ -151,12 +157,8 @@ class Purchases:
     def _reserve(self, connection: Connection, price: int, at: float) -> None:
         """Count a purchase towards the limits. Raises Halted where one would be passed, before anything is written."""
         settings, most = self._settings, self._settings.day_budget
-        day = {
-            "name": self._environment,
-            "address": address_of(settings),
-            "currency": settings.currency,
-            "day": _day(at),
-        }
+        of_day = {"day": _day(at), "next_day": _day(at + _DAY), "name": self._environment}
+        day = {**of_day, "address": address_of(settings), "currency": settings.currency}
         if connection.execute(_RESERVE_DAY, **day, price=price, most=-1 if most is None else most) != 1:
             message = f"The day's budget of {self._environment} is spent."
             raise Halted(Outcome.BUDGET_REACHED, "day_budget", message, "Run it again tomorrow (UTC).")
@@ -290,6 +292,11 @@ class Purchases:
         """Return whether another run that lives drives an attempt, or drove it to its end."""
         return attempt.driver != self.driver and not self._lease.is_silent(attempt.driver)
 
+    def is_rejected(self, pattern: str, take: int) -> bool:
+        """Return whether a person has rejected a take by now, perhaps since this run began."""
+        named = {"environment": self._environment, "pattern": pattern}
+        return bool(self._database.read(_REJECTED, **named, take=take))
+
     def left_today(self) -> int | None:
         """Return what is left of the day's budget, or None where there is none."""
         if self._settings.day_budget is None:
@@ -297,7 +304,8 @@ class Purchases:
         found = self._database.read(
             "SELECT day, spent FROM environments WHERE name = :name", name=self._environment
         )
-        spent = found[0].spent if found and found[0].day == _day(self._now()) else 0
+        days = _day(self._now()), _day(self._now() + _DAY)
+        spent = found[0].spent if found and found[0].day in days else 0
         return max(self._settings.day_budget - int(spent), 0)
 
     def jobs_left(self, named: Collection[str]) -> list[Attempt]:

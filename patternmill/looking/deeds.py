@@ -96,7 +96,7 @@ class Deeds:
         except Refusal as refusal:
             job["lines"] = [str(refusal)]
         except Exception as error:
-            job["lines"] = [f"It ended with an error that nobody foresaw: {error!r}."]
+            job["lines"] = [f"It ended with an unexpected error: {error!r}."]
         finally:
             job["over"] = True
 
@@ -156,7 +156,7 @@ class Deeds:
         if not asked.reason.strip():
             raise Refusal("no_reason", "A pause needs its reason; runs that meet it say it.")
         lines = [
-            "Nothing more is bought for this catalog, by whoever; jobs in flight are followed to their end."
+            "Nothing more is bought for this catalog by any run; jobs in flight are followed to their end."
         ]
         return Planned(
             lines, f"Pause {self._scope}?", partial(self._brake, asked.reason.strip()), is_brake=True
@@ -167,7 +167,7 @@ class Deeds:
         return [f"Paused: {self._scope}.", *(f"{run} has not acknowledged it yet." for run in left)]
 
     async def _unpause(self, asked: Asked) -> Planned:
-        lines = ["It may be bought for again, by whoever."]
+        lines = ["Runs may buy for it again."]
         return Planned(lines, f"Lift the pause of {self._scope}?", self._lift, is_brake=True)
 
     async def _lift(self) -> Lines:

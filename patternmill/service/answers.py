@@ -183,8 +183,9 @@ def stopped(answer: Answer, now: Situation) -> Stop | None:
     if (answer.retry_after or 0.0) > LONGEST_WAIT or (status == 429 and now.quiet > LONGEST_WAIT):
         return Stop("rate_limited", f"{said} That is a wait of more than an hour.")
     if status in STOPPING and not (is_page and (status == 403 or (now.works and status != 407))):
-        is_of_prompt = status == 403 and "prompt" in now.asked.sent
-        if is_of_prompt and Words(answer.data, answer.text, {}).refuse_content:
+        words = Words(answer.data, answer.text, now.asked.sent)
+        is_of_item = words.name_row or ("prompt" in now.asked.sent and words.refuse_content)
+        if status == 403 and now.works and is_of_item:
             return None
         return Stop(STOPPING[status][0], f"{said} {STOPPING[status][1]}")
     is_first = not now.works and now.asked.job_id is None

@@ -15,26 +15,26 @@ _COMMON = re.compile(
     r"|field|body|title|detail|data|item|entry|first|last|new|old|same|other|one|two|already|duplicate"
     r"|invalid|unknown|missing|required|not|the|and|for|this|that|has|was|before"
 )
-_DONE = "(used|processed|submitted|received|registered|created|accepted|handled|executed|completed|sent|seen|made)"
+_DONE = "((us|process|submitt|receiv|register|creat|accept|handl|execut|complet|generat)ed|sent|seen|made)"
 _KNOWN = re.compile(
     r"duplic|\bdoppelt|\bdoublon|\ben double\b|\breplay|\breused?\b|\brepeated (request|order|id|key)"
-    rf"|\balready (\w+ ){{0,2}}({_DONE}|exist|taken|known|claimed|consumed|in use)"
-    rf"|\b{_DONE}( \w+){{0,4}} (before|previously|earlier|twice)\b|\bpreviously {_DONE}"
+    rf"|\b{_DONE}( \w+){{0,4}} (before|previously|earlier|twice)\b"
     r"|\b(be|not) unique\b|\bunique (constraint|violation)|\bonly be used once|\brequest id (known|used|conflict)"
     r"|^(?!.*\b(missing|required|header|invalid)\b).*\bidempoten"
     r"|已(经)?(存在|使用|处理|提交|创建)|重复|重複|既に|すでに|이미|중복"
+    r"|^(?!.*(limit|quota|kontingent|guthaben|cr[eé]dit|plafond|cuota|saldo|allowance|balance)).*"
+    rf"\b((previously |recently |ha(s|ve) (been )?){_DONE}|already|bereits|schon|déjà|deja|ya|già|já|reeds|bestaat al"
+    r"|al (gebruikt|verwerkt)|redan|allerede|już|již|zaten|уже)\b"
 )
-#: "Already" in other languages, where it is not about an allowance.
-_ALREADY = re.compile(
-    r"^(?!.*(limit|quota|kontingent|guthaben|cr[eé]dit|plafond|cuota|saldo)).*"
-    r"\b(bereits|schon|déjà|deja|ya|già|já|reeds|bestaat al|al (gebruikt|verwerkt)|redan|allerede|już|již|zaten|уже)\b"
+_EXISTS = re.compile(
+    r"\b(exist(s|e|en|ed|iert|ing)?|taken(?! (out|off|from|down))|in use|identical to|(same|another) \w+ (as|has)"
+    r"|in your (catalog|library)|vorhanden|vergeben|esiste|bestaat)\b"
 )
-_EXISTS = re.compile(r"\b(exist(s|e|en|ed|iert)?|taken(?! (out|off|from|down))|vorhanden|esiste|bestaat)\b")
 _DENIED = re.compile(
     r"\b(no|not|none|never|cannot|t|nicht|kein\w*|pas|non|não|niet|geen|ensure|sure|check|must|whether|if)\b"
 )
 _UNDER_WAY = re.compile(
-    r"\b(in progress|in process|in flight|being (processed|created|handled|made)|concurrent\w*"
+    r"\b(in progress|in process|in flight|being (processed|created|handled|made|generated)|concurrent\w*"
     r"|(still|currently|already|is|are) (running|processing|executing|pending)"
     r"|in (bearbeitung|verarbeitung|corso)|wird (gerade|noch|bereits|derzeit) \w+|en (cours|curso)|em andamento)\b"
     r"|处理中|処理中"
@@ -74,7 +74,7 @@ class Words:
     @property
     def say_known(self) -> bool:
         """Return whether they say that the service has this request, or what it asks for, already."""
-        if any(_KNOWN.search(text) or _ALREADY.search(text) for text in self._plain):
+        if any(map(_KNOWN.search, self._plain)):
             return True
         if any(_EXISTS.search(text) and not _DENIED.search(text) for text in self._plain):
             return True

@@ -123,8 +123,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "prompt": (
         Rule("empty_prompt", _is_empty, "the prompt is empty", "describe the pattern"),
         _FORMULA,
-        Rule("placeholder", _is_placeholder, "{} stands for a prompt that is not written",
-             "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`"),
+        Rule("placeholder", _is_placeholder, "{} is a placeholder",
+             "describe the pattern; to have the letters themselves drawn, write `the letters TBD`"),
         _MISREAD,
         Rule("prompt_too_long", lambda text: len(normal(text)) > PROMPT_LIMIT,
              f"the prompt has more than {PROMPT_LIMIT:,} characters", "shorten it"),
