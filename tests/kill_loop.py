@@ -47,11 +47,7 @@ class Round:
 
     def start(self, catalog: str, verb: str = "import") -> "subprocess.Popen[bytes]":
         """Start the command on a catalog."""
-        clean = {
-            name: text
-            for name, text in os.environ.items()
-            if not name.startswith(("PATTERNMILL_", "PREFECT_"))
-        }
+        clean = {n: t for n, t in os.environ.items() if not n.startswith(("PATTERNMILL_", "PREFECT_"))}
         settings = {
             "STUDIO_URL": self.url, "API_KEY": KEY, "ENVIRONMENT": self.environment, "HOME": str(self.folder / "home"),
             "CONFIRM_ABOVE": "100000", "MAX_IN_FLIGHT": "10", "REQUEST_TIMEOUT": "PT2S", "ATTEMPTS": "5",

@@ -1,12 +1,15 @@
 """What the tests of ledger, engine and runs share: an empty ledger of each kind, a lease with its purchases, items."""
 
 import asyncio
+import functools
 import os
+from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from patternmill.errors import Refusal
 from patternmill.items import Row, choice_of, pattern_item, product_item
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
@@ -57,12 +60,29 @@ def step(item=None, last=None, most=2, retrying=False):
     return Step(item, next_action(last, most, retrying), most, last, retrying)
 
 
+def of(prompt):
+    return step(pattern_item("production", prompt))
+
+
 def plan_of(*prompts, last=None, retrying=False):
     rows = [row(number, prompt) for number, prompt in enumerate(prompts, 2)]
     return make_plan(rows, last or {}, 2, {}, retrying)
+
+
+@contextmanager
+def refuses(code):
+    """Expect a refusal of this code."""
+    with pytest.raises(Refusal) as refused:
+        yield refused
+    assert refused.value.code == code, refused.value
 
 
 def play(case):
     """Run a coroutine to its end, in time-lapse."""
     with asyncio.Runner(loop_factory=LapseLoop) as runner:
         return runner.run(case)
+
+
+def played(case):
+    """Run a test that is a coroutine to its end."""
+    return functools.wraps(case)(lambda *given, **named: play(case(*given, **named)))

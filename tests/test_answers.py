@@ -121,6 +121,12 @@ def shown(decision):
         (answer(200, JOB), {"job_id": "job_0"}, "held: contradiction"),
         (answer(409, JOB), {"job_id": "job_1"}, "job_1"),
         (answer(200, "[" * 100_000), {}, "again, in doubt"),
+        # at the very limit of a rule
+        (answer(300), {"tries": 3}, "held: refused_in_doubt"), (answer(300), FIRST, "stop: wrong_address"),
+        (answer(300, JOB), {}, "again, in doubt"), (answer(200, {"jobId": 7}), {"elapsed": 600.0}, "again, in doubt"),
+        (answer(200, {"jobId": 7}), {"elapsed": 600.1}, "held: unreadable"), (answer(300, PAGE), {}, "again"),
+        (answer(429, retry_after=3600.0), {}, "again, told"), (answer(403, PAGE), {"quiet": 180.0}, "again"),
+        (answer(500), {"elapsed": 600.0}, "again, in doubt"),
     ],
 )  # fmt: skip
 def test_create(said, known, expected):
@@ -306,17 +312,6 @@ def test_a_failure_for_its_content_says_what_to_change():
     assert decision.message == "Blocked by moderation. The prompt has to be changed."
 
 
-def test_pauses_double():
-    assert [situation(tries=tries).pause for tries in (1, 2, 3, 6, 7, 99)] == [
-        0.5,
-        1.0,
-        2.0,
-        16.0,
-        20.0,
-        20.0,
-    ]
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -339,13 +334,10 @@ CHECKOUT = {"jobId": "job_1", "status": "succeeded", "result": {"checkoutId": "c
 @pytest.mark.parametrize(
     ("address", "kept"),
     [
-        ("https://pay.example/1", "https://pay.example/1"),
-        ("http://127.0.0.1/1", "http://127.0.0.1/1"),
-        ("javascript:alert(1)", ""),
-        ("https://pay.example/\x1b[31m", ""),
-        (None, ""),
+        ("https://pay.example/1", "https://pay.example/1"), ("http://127.0.0.1/1", "http://127.0.0.1/1"),
+        ("javascript:alert(1)", ""), ("https://pay.example/\x1b[31m", ""), (None, ""),
     ],
-)
+)  # fmt: skip
 def test_a_checkout_is_made_at_once_and_its_address_is_one(address, kept):
     now = Situation(Asked(Stage.CHECKOUT, {"requestId": "r1", "lines": []}), patience=600.0)
     made = decide_create(answer(200, CHECKOUT | {"checkoutUrl": address}), now)
@@ -353,33 +345,9 @@ def test_a_checkout_is_made_at_once_and_its_address_is_one(address, kept):
     assert decide_create(answer(200, JOB | {"status": "succeeded"}), situation()) == Accepted("job_1")
 
 
-@pytest.mark.parametrize(
-    ("said", "known", "expected"),
-    [
-        (answer(300), {"tries": 3}, "held: refused_in_doubt"),
-        (answer(300), FIRST, "stop: wrong_address"),
-        (answer(300, JOB), {}, "again, in doubt"),
-        (answer(200, {"jobId": 7}), {"elapsed": 600.0}, "again, in doubt"),
-        (answer(200, {"jobId": 7}), {"elapsed": 600.1}, "held: unreadable"),
-        (answer(429, retry_after=3600.0), {}, "again, told"),
-        (answer(403, PAGE), {"quiet": 180.0}, "again"),
-        (answer(500), {"elapsed": 600.0}, "again, in doubt"),
-        (answer(300, PAGE), {}, "again"),
-    ],
-)
-def test_at_the_very_limit_of_a_rule(said, known, expected):
-    assert shown(decide_create(said, situation(**known))) == expected
-
-
 def test_pauses_double_up_to_twenty_seconds_and_are_longer_for_what_cannot_be_read():
-    assert [situation(tries=tries).pause for tries in (1, 2, 3, 6, 7, 99)] == [
-        0.5,
-        1.0,
-        2.0,
-        16.0,
-        20.0,
-        20.0,
-    ]
+    tries = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 20.0, 99: 20.0}
+    assert {one: situation(tries=one).pause for one in tries} == tries
     assert decide_create(answer(200, {}), situation()).after == 2.0
     assert decide_create(answer(200, {}, retry_after=7.0), situation()).after == 7.0
 

@@ -63,12 +63,8 @@ async def made_run(*tags, state=None, deployment=None):
             number = await client.create_deployment(flow, deployment, tags=list(tags))
             return (await client.create_flow_run_from_deployment(number, state=state)).id
         flow = await client.create_flow_from_name("stand-in")
-        about = {
-            "flow_id": str(flow),
-            "tags": tags,
-            "name": "a run",
-            "state": state.model_dump(mode="json", include=_STATE),
-        }
+        about = {"flow_id": str(flow), "tags": tags, "name": "a run"}
+        about["state"] = state.model_dump(mode="json", include=_STATE)
         return (await client.request("POST", "/flow_runs/", json=about)).json()["id"]
 
 
@@ -115,15 +111,13 @@ def of_others():
 @pytest.mark.parametrize(
     ("happens", "subject"),
     [
-        (crashes, "Crashed; the next run of its catalog goes on with it"),
-        (waits, "A plan waits for a person"),
+        (crashes, "Crashed; the next run of its catalog goes on with it"), (waits, "A plan waits for a person"),
         (is_late, "Due for ten minutes, and no worker has begun it"),
-        (does_not_come, "Not refreshed for 26 hours: spring (staging)"),
-        (no_worker, "No worker is online"),
+        (does_not_come, "Not refreshed for 26 hours: spring (staging)"), (no_worker, "No worker is online"),
         (of_others, ""),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
-)
+)  # fmt: skip
 def test_what_a_person_should_know_sends_one_message(inbox, happens, subject):
     inbox.clear()
     happens()

@@ -1,8 +1,6 @@
 """The one sender of requests: what it sends, how often, and what never gets out."""
 
 import asyncio
-import contextlib
-import gzip
 import json
 from dataclasses import replace
 
@@ -50,29 +48,31 @@ class Service:
         return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
 
 
-def send(service, attempt=INTENDED, *, in_doubt=False, is_other=nobody, change=lambda client: None, **more):
-    """Return what a create comes to, and how long it took."""
-
-    async def main():
-        async with Client(settings(**more), httpx.MockTransport(service), lambda: NOON) as client:
-            change(client)
-            began = asyncio.get_running_loop().time()
-            decision = await client.create(attempt, in_doubt=in_doubt, is_other=is_other)
-            return decision, asyncio.get_running_loop().time() - began
-
-    return play(main)
-
-
-def follow(service, attempt=ACCEPTED, *, now=NOON, once=False, **more):
-    """Return what following a job comes to, and how long it took."""
+def timed(service, work, now=NOON, **more):
+    """Return what some work with a client of this service comes to, and how long it took."""
 
     async def main():
         async with Client(settings(**more), httpx.MockTransport(service), lambda: now) as client:
             began = asyncio.get_running_loop().time()
-            decision = await (client.ask_about if once else client.follow)(attempt, nobody)
-            return decision, asyncio.get_running_loop().time() - began
+            return await work(client), asyncio.get_running_loop().time() - began
 
     return play(main)
+
+
+def send(service, attempt=INTENDED, *, in_doubt=False, is_other=nobody, change=lambda client: None, **more):
+    """Return what a create comes to, and how long it took."""
+
+    def create(client):
+        change(client)
+        return client.create(attempt, in_doubt=in_doubt, is_other=is_other)
+
+    return timed(service, create, **more)
+
+
+def follow(service, attempt=ACCEPTED, *, once=False, **more):
+    """Return what following a job comes to, and how long it took."""
+    work = Client.ask_about if once else Client.follow
+    return timed(service, lambda client: work(client, attempt, nobody), **more)
 
 
 def test_the_same_bytes_are_sent_until_the_answer_is_clear():
@@ -116,18 +116,13 @@ def test_a_page_in_front_of_the_service_stops_after_some_minutes():
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30.0),
+        ({"retry-after": "7"}, 7.0), ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30.0),
         ({"retry-after": "Fri, 15 Jan 2027 09:00:30 GMT", "date": "Fri, 15 Jan 2027 09:00:00 GMT"}, 30.0),
         ({"retry-after": "Fri, 15 Jan 1999 08:00:30 GMT"}, 0.5),
-        ({"retry-after": "Fri, 99 Foo 99999 77:00:30 GMT"}, 0.5),
-        ({"retry-after": "0"}, 0.5),
-        ({"retry-after": "-5"}, 0.5),
-        ({"retry-after": "soon"}, 0.5),
-        ({"retry-after": "nan"}, 0.5),
-        ({}, 0.5),
+        ({"retry-after": "Fri, 99 Foo 99999 77:00:30 GMT"}, 0.5), ({"retry-after": "0"}, 0.5),
+        ({"retry-after": "-5"}, 0.5), ({"retry-after": "soon"}, 0.5), ({"retry-after": "nan"}, 0.5), ({}, 0.5),
     ],
-)
+)  # fmt: skip
 def test_a_rate_limit_is_waited_for_as_the_service_asks(headers, seconds):
     decision, took = send(Service(httpx.Response(429, headers=headers), JOB))
     assert decision == Accepted("job_1") and took == pytest.approx(seconds, abs=0.11)
@@ -189,34 +184,29 @@ def test_late_answers_about_jobs_that_had_ended_do_not_put_off_the_next_polls():
         await asyncio.sleep(2.0)
         return httpx.Response(200, json=DONE)
 
-    async def main():
-        async with Client(settings(), httpx.MockTransport(late), lambda: NOON) as client:
-            client.polling[Stage.PATTERN] = Polling([2.0] * 100)
-            for _ in range(200):
-                await client.follow(ACCEPTED, nobody)
-            return client.polling[Stage.PATTERN].first
+    async def work(client):
+        client.polling[Stage.PATTERN] = Polling([2.0] * 100)
+        for _ in range(200):
+            await client.follow(ACCEPTED, nobody)
+        return client.polling[Stage.PATTERN].first
 
-    assert play(main) < 2.0
+    assert timed(late, work)[0] < 2.0
 
 
 def test_a_rate_limit_of_polls_slows_all_polls():
-    async def main():
-        service = Service(*[httpx.Response(429, headers={"retry-after": "9"})], DONE)
-        async with Client(settings(), httpx.MockTransport(service), lambda: NOON) as client:
-            decision = await client.follow(ACCEPTED, nobody)
-            return decision, client.pace.polls.rate
+    async def work(client):
+        return await client.follow(ACCEPTED, nobody), client.pace.polls.rate
 
-    decision, rate = play(main)
+    (decision, rate), _ = timed(Service(httpx.Response(429, headers={"retry-after": "9"}), DONE), work)
     assert decision == Ended("pat_1") and rate < 200
 
 
 def test_a_service_that_repeats_a_field_exactly_and_then_otherwise_is_doubted():
-    async def main():
-        answers = Service(JOB | {"prompt": "blue herons"}, JOB | {"jobId": "job_2", "prompt": "red foxes"})
-        async with Client(settings(), httpx.MockTransport(answers)) as client:
-            return [await client.create(INTENDED, in_doubt=False, is_other=nobody) for _ in range(2)]
+    async def work(client):
+        return [await client.create(INTENDED, in_doubt=False, is_other=nobody) for _ in range(2)]
 
-    first, second = play(main)
+    answers = Service(JOB | {"prompt": "blue herons"}, JOB | {"jobId": "job_2", "prompt": "red foxes"})
+    (first, second), _ = timed(answers, work)
     assert first == Accepted("job_1") and isinstance(second, Held) and "red foxes" in second.message
 
 
@@ -226,12 +216,8 @@ def test_a_job_of_another_item_is_held():
 
 
 def read(*answers):
-    async def main():
-        service = Service(*answers)
-        async with Client(settings(), httpx.MockTransport(service)) as client:
-            return await client.read("categories/list", {}), len(service.asked)
-
-    return play(main)
+    service = Service(*answers)
+    return timed(service, lambda client: client.read("categories/list", {}))[0], len(service.asked)
 
 
 def test_questions_are_asked_again():
@@ -276,12 +262,8 @@ def test_a_key_with_odd_characters_is_refused(key):
 
 
 BAD_URLS = [
-    "",
-    "studio.test/v1",
-    "ftp://studio.test",
-    "https://me:secret@studio.test/v1",
-    "https://studio.test/v1?a=1",
-]
+    "", "studio.test/v1", "ftp://studio.test", "https://me:secret@studio.test/v1", "https://studio.test/v1?a=1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
@@ -289,114 +271,3 @@ def test_an_address_that_cannot_work_is_refused_without_its_password(url):
     with pytest.raises(Refusal) as caught:
         Client(settings(studio_url=url))
     assert "secret" not in str(caught.value)
-
-
-class Wire:
-    """A server of raw sockets: what it sends is bytes, what it got is kept."""
-
-    def __init__(self, *answers):
-        self.answers, self.got, self.writers = list(answers), [], []
-
-    async def __aenter__(self):
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}/v1"
-        return self
-
-    async def __aexit__(self, *_):
-        self.server.close()
-        for writer in self.writers:
-            writer.close()
-        await asyncio.sleep(0.01)
-
-    async def _serve(self, reader, writer):
-        self.writers.append(writer)
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            answer = b"keep-alive"
-            while b"keep-alive" in answer:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-                self.got.append(head + await reader.readexactly(length))
-                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-                writer.write(answer)
-                await writer.drain()
-        writer.close()
-
-
-def raw(status, body, headers=""):
-    return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
-
-
-def test_a_create_that_may_not_leave_gets_no_further_than_its_head():
-    async def main():
-        async with Wire(raw(200, READY)) as wire, Client(settings(studio_url=wire.url)) as client:
-            client.confirm = refuse
-            with pytest.raises(Refusal, match="Another run"):
-                await client.create(INTENDED, in_doubt=False, is_other=nobody)
-            return wire.got
-
-    assert not asyncio.run(main())
-
-
-def on_the_wire(*answers, in_doubt=False, **more):
-    async def main():
-        async with Wire(*answers) as wire, Client(settings(studio_url=wire.url, **more)) as client:
-            return await client.create(INTENDED, in_doubt=in_doubt, is_other=nobody), wire.got
-
-    return asyncio.run(main())
-
-
-READY = json.dumps(JOB).encode()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        raw(200, READY),
-        raw(200, READY, "connection: keep-alive\r\n"),
-        raw(200, READY, f"Content-Security-Policy: {'x' * 20_000}\r\n"),
-        raw(200, gzip.compress(READY), "Content-Encoding: gzip\r\n"),
-        raw(200, READY.replace(b"null", b'"Gr\xf6\xdfe"')),
-        raw(200, json.dumps(JOB).encode("utf-16")),
-        raw(200, b"\xef\xbb\xbf" + READY),
-        b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(READY), READY),
-    ],
-)
-def test_odd_answers_are_read(answer):
-    assert on_the_wire(answer)[0] == Accepted("job_1")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"HTTP/1.1 200 X\r\nContent-Length: 999\r\n\r\n{",
-        b"not HTTP at all\r\n\r\n",
-        raw(200, gzip.compress(b"0" * (64 << 20)), "Content-Encoding: gzip\r\n"),
-        raw(200, b"broken", "Content-Encoding: gzip\r\n"),
-        raw(200, b"[" * (5 << 20)),
-    ],
-    ids=["closed", "cut short", "no HTTP", "bomb", "broken", "huge"],
-)
-def test_what_cannot_be_read_leaves_the_request_in_doubt(answer):
-    decision, got = on_the_wire(answer, raw(400, b'{"error": "prompt is too long"}'))
-    assert isinstance(decision, Held) and decision.code == "refused_in_doubt" and len(got) == 2
-
-
-def test_a_dripping_answer_ends_at_the_deadline():
-    drip = b"HTTP/1.1 200 X\r\nContent-Length: 99\r\nconnection: keep-alive\r\n\r\n{"
-    decision, _ = on_the_wire(drip, raw(200, READY), request_timeout=0.3)
-    assert decision == Accepted("job_1")
-
-
-def test_a_redirect_to_elsewhere_never_gets_the_key(monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # and loopback is reached without the proxy
-
-    async def main():
-        async with Wire(raw(200, READY)) as other:
-            redirect = raw(307, b"", f"Location: {other.url}/patterns/create\r\n")
-            async with Wire(redirect) as wire, Client(settings(studio_url=wire.url)) as client:
-                return await client.create(INTENDED, in_doubt=False, is_other=nobody), wire.got, other.got
-
-    decision, got, elsewhere = asyncio.run(main())
-    assert isinstance(decision, Stop) and decision.code == "wrong_address" and not elsewhere
-    assert f"Authorization: Bearer {KEY}".encode() in got[0] and b"User-Agent: patternmill/" in got[0]

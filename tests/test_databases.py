@@ -27,10 +27,9 @@ from tests import test_ledger
 from tests.double import Double, Weather, serving
 from tests.shelf import ended as becomes
 from tests.shelf import shelved
-from tests.spine import POSTGRES, RUN, drop_postgres, play, step, taken
+from tests.spine import POSTGRES, RUN, drop_postgres, play, played, step, taken
 from tests.test_cli import command
 from tests.test_crashes import about, await_that, ended, process
-from tests.test_money import played
 from tests.test_runs import made, row, sheet
 
 address, database, postgres = test_ledger.address, test_ledger.database, test_ledger.postgres

@@ -52,12 +52,9 @@ def test_what_people_set_on_the_server_stays(deployed: Path) -> None:
         await register_deployments("staging")
         async with get_client() as client:
             mine = await client.read_deployment_by_name("retry-failed/retry-failed")
+            own = {"catalog": "autumn", "environment": "staging"}
             people = DeploymentUpdate(
-                parameters={"catalog": "autumn", "environment": "staging"},
-                tags=["theirs"],
-                paused=True,
-                concurrency_limit=3,
-                description="Theirs.",
+                parameters=own, tags=["theirs"], paused=True, concurrency_limit=3, description="Theirs."
             )
             await client.update_deployment(mine.id, people)
             schedule = DeploymentScheduleCreate(schedule=IntervalSchedule(interval=86400), active=False)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from patternmill.ledger.database import Database
 from patternmill.service.answers import Accepted, Again, Ended, Held, Refused, Stop, Unclear
 from patternmill.states import Attempt, State
 from tests import virtual
-from tests.spine import plan_of, play, taken
+from tests.spine import plan_of, play, played, taken
 
 FAILED = Ended(None, "no ink", "job_failed")
 
@@ -46,6 +46,13 @@ class Script:
 def _no_pauses(monkeypatch):
     monkeypatch.setattr(engine_module, "_ERRING", 0.0)
     monkeypatch.setattr(engine_module, "_LOOKING", 0.01)
+
+
+@pytest.fixture
+def database(tmp_path):
+    database = Database(str(tmp_path / "ledger.sqlite3"))
+    yield database
+    database.disconnect()
 
 
 async def run(database, script, *prompts, catalog="spring", retrying=False, in_doubt_limit=3600.0):
@@ -103,12 +110,10 @@ def test_an_item(tmp_path, script, state):
 @pytest.mark.parametrize(
     ("asked", "states"),
     [
-        ([FAILED], [State.FAILED, State.SUCCEEDED]),
-        ([Again(0.0), FAILED], [State.FAILED, State.SUCCEEDED]),
-        ([Ended("pat_late")], [State.SUCCEEDED]),
-        ([Again(0.0)], [State.HELD]),
+        ([FAILED], [State.FAILED, State.SUCCEEDED]), ([Again(0.0), FAILED], [State.FAILED, State.SUCCEEDED]),
+        ([Ended("pat_late")], [State.SUCCEEDED]), ([Again(0.0)], [State.HELD]),
     ],
-)
+)  # fmt: skip
 def test_a_failed_item_once_another_has_ended_well(tmp_path, asked, states):
     script = Script(follow=[FAILED, Ended("pat_1"), Ended("pat_2")], ask=asked)
     attempts, _, on_record = made(tmp_path, (script, "a", "b"))
@@ -137,12 +142,10 @@ def test_a_failed_item_waits_for_no_good_end_that_cannot_come(tmp_path):
     ("ended", "asked", "at"),
     [
         (990.0, [Again(1.0), Again(1.0), Again(1.0), Again(1.0)], [50.0, 52.0, 56.0, 64.0]),
-        (990.0, [Again(1.0), FAILED], [50.0, 52.0]),
-        (1090.0, [FAILED], [60.0]),
-        (900.0, [FAILED], [0.0]),
+        (990.0, [Again(1.0), FAILED], [50.0, 52.0]), (1090.0, [FAILED], [60.0]), (900.0, [FAILED], [0.0]),
         (None, [FAILED], [0.0]),
     ],
-)
+)  # fmt: skip
 def test_a_failure_is_asked_about_a_minute_after_it(monkeypatch, ended, asked, at):
     """A job of a clock that is ahead too is asked about a minute from now at the latest."""
     monkeypatch.setattr(engine_module, "_ERRING", 60.0)
@@ -164,42 +167,27 @@ def test_a_failure_is_asked_about_a_minute_after_it(monkeypatch, ended, asked, a
     assert found is failed or found.code == "failure_not_confirmed"
 
 
-def test_what_is_beyond_a_limit_is_not_begun_and_says_so(tmp_path):
-    async def case():
-        database = Database(str(tmp_path / "ledger.sqlite3"))
-        _, purchases = await taken(database, max_items=1)
-        halt, plan = Halt(), plan_of("a", "b")
-        engine = Engine(purchases, Script(), halt, Admission(halt, purchases.standings), 3600.0)
-        steps = [plan.steps[row.chain[0].id] for row in plan.rows]
-        ends = [
-            await engine.make(steps[0]),
-            *await asyncio.gather(engine.make(steps[1]), return_exceptions=True),
-        ]
-        await database.close()
-        return ends, halt.reason
-
-    (first, second), reason = play(case())
-    assert first.state is State.SUCCEEDED
-    assert isinstance(second, Halted)
-    assert second is reason
+@played
+async def test_what_is_beyond_a_limit_is_not_begun_and_says_so(database):
+    _, purchases = await taken(database, max_items=1)
+    halt, plan = Halt(), plan_of("a", "b")
+    engine = Engine(purchases, Script(), halt, Admission(halt, purchases.standings), 3600.0)
+    one, other = [plan.steps[row.chain[0].id] for row in plan.rows]
+    assert (await engine.make(one)).state is State.SUCCEEDED
+    with pytest.raises(Halted) as halted:
+        await engine.make(other)
+    assert halted.value is halt.reason
 
 
-def test_after_a_halt_nothing_in_doubt_is_sent(tmp_path):
+@played
+async def test_after_a_halt_nothing_in_doubt_is_sent(database):
     script = Script(create=[Unclear("silence")])
-
-    async def case():
-        database = Database(str(tmp_path / "ledger.sqlite3"))
-        (attempt,), _ = await run(database, script, "herons")
-        _, purchases = await taken(database)
-        (halt := Halt()).stop()
-        engine = Engine(purchases, script, halt, Admission(halt, purchases.standings), 3600.0)
-        attempt = await purchases.take_over(attempt)
-        found = await engine._send(attempt)
-        await database.close()
-        return attempt, found
-
-    attempt, found = play(case())
-    assert found == attempt
+    (attempt,), _ = await run(database, script, "herons")
+    _, purchases = await taken(database)
+    (halt := Halt()).stop()
+    engine = Engine(purchases, script, halt, Admission(halt, purchases.standings), 3600.0)
+    attempt = await purchases.take_over(attempt)
+    assert await engine._send(attempt) == attempt
     assert len(script.sent) == 1
 
 
@@ -259,21 +247,14 @@ def test_a_request_that_is_too_old_is_held(tmp_path):
     assert len(script.sent) == 1
 
 
-def test_a_request_from_a_clock_that_was_ahead_is_held(tmp_path, monkeypatch):
+@played
+async def test_a_request_from_a_clock_that_was_ahead_is_held(database):
     script = Script(create=[Unclear("silence")])
-
-    async def case():
-        database = Database(str(tmp_path / "ledger.sqlite3"))
-        await run(database, script, "herons")
-        database.change(
-            lambda connection: connection.execute("UPDATE attempts SET intended_at = intended_at + 9e4")
-        )
-        await run(database, script, "herons")
-        (attempt,) = find_attempts(database, "production")
-        await database.close()
-        return attempt
-
-    held = play(case())
+    await run(database, script, "herons")
+    ahead = "UPDATE attempts SET intended_at = intended_at + 9e4"
+    database.change(lambda connection: connection.execute(ahead))
+    await run(database, script, "herons")
+    (held,) = find_attempts(database, "production")
     assert held.code == "too_old"
     assert "in the future" in held.message
     assert len(script.sent) == 1
@@ -304,19 +285,13 @@ def test_two_runs_on_one_item_have_one_driver(tmp_path):
     assert len(sent) == 1
 
 
-def test_an_item_whose_driver_gave_up_is_taken_over(tmp_path):
-    async def case():
-        address = str(tmp_path / "ledger.sqlite3")
-        database = Database(address)
-        await run(database, Script(follow=[Unclear("not ended")]), "herons")
-        script = Script()
-        (other,), _ = await run(database, script, "herons", catalog="summer")
-        await database.close()
-        return other, script.sent
-
-    other, sent = play(case())
+@played
+async def test_an_item_whose_driver_gave_up_is_taken_over(database):
+    await run(database, Script(follow=[Unclear("not ended")]), "herons")
+    script = Script()
+    (other,), _ = await run(database, script, "herons", catalog="summer")
     assert other.state is State.SUCCEEDED
-    assert sent == []
+    assert script.sent == []
 
 
 def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
@@ -341,16 +316,11 @@ def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
     assert play(case()).number == 2
 
 
-def test_what_a_living_run_gave_up_can_be_taken_over_at_once(tmp_path):
-    async def case():
-        database = Database(str(tmp_path / "ledger.sqlite3"))
-        _, purchases = await taken(database)
-        attempt = await purchases.begin(plan_of("herons").steps[plan_of("herons").rows[0].chain[0].id], None)
-        await purchases.give_up(attempt, "silence")
-        given_up = purchases.look(attempt)
-        _, of_second = await taken(database, "summer")
-        alive = of_second.has_living_driver(given_up)
-        await database.close()
-        return alive
-
-    assert play(case()) is False
+@played
+async def test_what_a_living_run_gave_up_can_be_taken_over_at_once(database):
+    _, purchases = await taken(database)
+    plan = plan_of("herons")
+    attempt = await purchases.begin(plan.steps[plan.rows[0].chain[0].id], None)
+    await purchases.give_up(attempt, "silence")
+    _, of_second = await taken(database, "summer")
+    assert not of_second.has_living_driver(purchases.look(attempt))

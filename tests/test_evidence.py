@@ -7,21 +7,14 @@ from patternmill.service.evidence import Asked, contradiction, made_in, repeats
 
 PROMPT = {"requestId": "r1", "prompt": "Blue herons, ink on cream"}
 CHOICE = {
-    "requestId": "r2",
-    "patternId": "p1",
-    "categoryId": "mug",
-    "selections": {"Size": "11oz", "Rim": "red"},
-}
+    "requestId": "r2", "patternId": "p1", "categoryId": "mug", "selections": {"Size": "11oz", "Rim": "red"},
+}  # fmt: skip
 REFINED = {"requestId": "r3", "patternId": "p1", "hue": "blue"}
 #: What other items of ours have.
 OTHERS = {
-    ("requestId", "r9"),
-    ("prompt", "Blue herons"),
-    ("patternId", "p9"),
-    ("selection", ("Size", "15oz")),
-    ("jobId", "j9"),
-    ("result", "made9"),
-}
+    ("requestId", "r9"), ("prompt", "Blue herons"), ("patternId", "p9"), ("selection", ("Size", "15oz")),
+    ("jobId", "j9"), ("result", "made9"),
+}  # fmt: skip
 DONE = {"status": "succeeded"}
 
 
@@ -105,15 +98,12 @@ def test_a_service_repeats_what_was_sent_exactly():
 @pytest.mark.parametrize(
     ("data", "stage", "made"),
     [
-        ({"checkoutId": "c1"}, Stage.CHECKOUT, "c1"),
-        ({"referenceId": "f1"}, Stage.REFERENCE, "f1"),
-        ({"productId": "q1"}, Stage.PRODUCT, None),
-        ({"jobId": "j1", "checkoutId": "c1"}, Stage.CHECKOUT, "j1"),
-        ({"checkoutId": "c" * 500}, Stage.CHECKOUT, "c" * 500),
-        ({"checkoutId": "c" * 501}, Stage.CHECKOUT, None),
+        ({"checkoutId": "c1"}, Stage.CHECKOUT, "c1"), ({"referenceId": "f1"}, Stage.REFERENCE, "f1"),
+        ({"productId": "q1"}, Stage.PRODUCT, None), ({"jobId": "j1", "checkoutId": "c1"}, Stage.CHECKOUT, "j1"),
+        ({"checkoutId": "c" * 500}, Stage.CHECKOUT, "c" * 500), ({"checkoutId": "c" * 501}, Stage.CHECKOUT, None),
         ({"checkoutId": " "}, Stage.CHECKOUT, None),
     ],
-)
+)  # fmt: skip
 def test_some_things_are_made_at_once_and_named_in_place_of_a_job(data, stage, made):
     found = made_in(data, stage)
     assert (found and found["jobId"]) == made

@@ -40,16 +40,9 @@ def test_each_transition_is_a_line_of_json_once_it_is_durable(double, monkeypatc
     states = ("intended", "accepted", "succeeded")
     assert of_row == [(stage, state) for stage in ("pattern", "product") for state in states]
     (failed,) = [one for one in attempts if one["state"] == "failed"]
-    assert (failed["code"], failed["amount"], failed["run_id"]) == (
-        "content_refused",
-        "0.0125",
-        begun["run_id"],
-    )
-    assert (ended["event"], ended["outcome"], ended["run_id"]) == (
-        "run_ended",
-        "CompletedWithFailures",
-        begun["run_id"],
-    )
+    assert (failed["code"], failed["amount"]) == ("content_refused", "0.0125")
+    assert (ended["event"], ended["outcome"]) == ("run_ended", "CompletedWithFailures")
+    assert failed["run_id"] == ended["run_id"] == begun["run_id"]
     assert (ended["counts"], ended["spent"]) == ({"succeeded": 1, "failed": 1, "refused": 1}, "0.0250")
     assert all(one["at"].endswith("Z") for one in lines)
     assert KEY not in done.stderr
@@ -130,17 +123,13 @@ def refused_alike(double, monkeypatch):  # noqa: F811
 @pytest.mark.parametrize(
     ("situation", "options", "outcome"),
     [
-        (at_once, [], "Completed"),
-        (with_failures, [], "CompletedWithFailures"),
-        (with_failures, ["--max-items", "2"], "BudgetReached"),
-        (at_once, ["--budget", "lots"], "Refused"),
-        (paused, [], "Paused"),
-        (overlapping, [], "SkippedOverlap"),
-        (refused_alike, [], "Failed"),
+        (at_once, [], "Completed"), (with_failures, [], "CompletedWithFailures"),
+        (with_failures, ["--max-items", "2"], "BudgetReached"), (at_once, ["--budget", "lots"], "Refused"),
+        (paused, [], "Paused"), (overlapping, [], "SkippedOverlap"), (refused_alike, [], "Failed"),
         (interrupted, [], "Cancelled"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
-)
+)  # fmt: skip
 def test_the_exit_code_says_how_a_run_ended(double, monkeypatch, capsys, situation, options, outcome):  # noqa: F811
     situation(double, monkeypatch)
     code = run(["import", "spring.csv", "--json", *options])

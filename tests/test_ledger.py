@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
-from patternmill.items import pattern_item
 from patternmill.ledger import database as ledgers
 from patternmill.ledger import leases
 from patternmill.ledger.attempts import find_attempts, last_event
@@ -22,7 +21,7 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.settings import Settings
 from patternmill.states import State
-from tests.spine import drop_postgres, new_postgres, play, step, taken
+from tests.spine import drop_postgres, new_postgres, of, play, played, step, taken
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -51,126 +50,103 @@ def postgres():
     drop_postgres(made)
 
 
-def of(prompt):
-    return step(pattern_item("production", prompt))
-
-
-def test_an_intent_is_durable_and_made_once(database):
-    async def case():
-        _, purchases = await taken(database)
-        one, other = await asyncio.gather(purchases.begin(step(), None), purchases.begin(step(), None))
-        assert one == other
-        assert one.state is State.INTENDED
-        assert find_attempts(database, "production") == [one]
-
-    play(case())
+@played
+async def test_an_intent_is_durable_and_made_once(database):
+    _, purchases = await taken(database)
+    one, other = await asyncio.gather(purchases.begin(step(), None), purchases.begin(step(), None))
+    assert one == other
+    assert one.state is State.INTENDED
+    assert find_attempts(database, "production") == [one]
 
 
 @pytest.mark.parametrize("limits", [{"max_items": 2}, {"budget": 900_000}])
-def test_limits_hold_among_intents_at_once(database, limits):
-    async def case():
-        _, purchases = await taken(database, **limits)
-        made = await asyncio.gather(
-            *(purchases.begin(of(f"p{n}"), None) for n in range(10)), return_exceptions=True
-        )
-        assert sum(isinstance(one, Halted) for one in made) == 8
-        refused = next(one for one in made if not isinstance(one, Halted))
-        await purchases.end(refused, State.REJECTED, code="invalid_request")
-        assert (await purchases.begin(of("p9"), None)).state is State.INTENDED
-
-    play(case())
+@played
+async def test_limits_hold_among_intents_at_once(database, limits):
+    _, purchases = await taken(database, **limits)
+    made = await asyncio.gather(
+        *(purchases.begin(of(f"p{n}"), None) for n in range(10)), return_exceptions=True
+    )
+    assert sum(isinstance(one, Halted) for one in made) == 8
+    refused = next(one for one in made if not isinstance(one, Halted))
+    await purchases.end(refused, State.REJECTED, code="invalid_request")
+    assert (await purchases.begin(of("p9"), None)).state is State.INTENDED
 
 
-def test_a_day_budget_binds_all_runs(database):
+@played
+async def test_a_day_budget_binds_all_runs(database):
     settings = Settings(price_pattern="40", day_budget="90", environment="production")
-
-    async def case():
-        for catalog, prompt in (("spring", "a"), ("summer", "b")):
-            lease, purchases = await taken(database, catalog, settings)
-            await purchases.begin(of(prompt), None)
-            assert purchases.left_today() == (500_000 if prompt == "a" else 100_000)
-        with pytest.raises(Halted, match="day's budget"):
-            await purchases.begin(of("c"), None)
-        await lease.give_back("Completed", "")
-
-    play(case())
+    for catalog, prompt in (("spring", "a"), ("summer", "b")):
+        lease, purchases = await taken(database, catalog, settings)
+        await purchases.begin(of(prompt), None)
+        assert purchases.left_today() == (500_000 if prompt == "a" else 100_000)
+    with pytest.raises(Halted, match="day's budget"):
+        await purchases.begin(of("c"), None)
+    await lease.give_back("Completed", "")
 
 
-def test_a_job_or_result_of_another_item_is_held(database):
-    async def case():
-        _, purchases = await taken(database)
-        one, other, third = [await purchases.begin(of(prompt), None) for prompt in "abc"]
-        one = await purchases.accept(one, "job_1")
-        assert one.state is State.ACCEPTED
-        assert (await purchases.accept(other, "job_1")).state is State.HELD
-        third = await purchases.accept(third, "job_3")
-        assert (await purchases.succeed(one, "pat_1")).state is State.SUCCEEDED
-        assert (await purchases.succeed(third, "pat_1")).state is State.HELD
-
-    play(case())
+@played
+async def test_a_job_or_result_of_another_item_is_held(database):
+    _, purchases = await taken(database)
+    one, other, third = [await purchases.begin(of(prompt), None) for prompt in "abc"]
+    one = await purchases.accept(one, "job_1")
+    assert one.state is State.ACCEPTED
+    assert (await purchases.accept(other, "job_1")).state is State.HELD
+    third = await purchases.accept(third, "job_3")
+    assert (await purchases.succeed(one, "pat_1")).state is State.SUCCEEDED
+    assert (await purchases.succeed(third, "pat_1")).state is State.HELD
 
 
-def test_a_second_job_for_one_request_is_held_with_both_named(database):
-    async def case():
-        _, purchases = await taken(database)
-        intended = await purchases.begin(step(), None)
-        await purchases.accept(intended, "job_1")
-        held = await purchases.accept(intended, "job_2")
-        assert held.state is State.HELD
-        assert "job_1 and job_2" in held.message
-
-    play(case())
+@played
+async def test_a_second_job_for_one_request_is_held_with_both_named(database):
+    _, purchases = await taken(database)
+    intended = await purchases.begin(step(), None)
+    await purchases.accept(intended, "job_1")
+    held = await purchases.accept(intended, "job_2")
+    assert held.state is State.HELD
+    assert "job_1 and job_2" in held.message
 
 
-def test_each_change_is_an_event_with_a_token_of_its_own(database):
-    async def case():
-        lease, purchases = await taken(database)
-        made = await purchases.succeed(
-            await purchases.accept(await purchases.begin(step(), None), "job_1"), "pat_1"
-        )
-        await purchases.end(made, State.HELD, code="x")  # is no legal change
-        events = database.read("SELECT state, run_id, token FROM events ORDER BY seq")
-        assert [event.state for event in events] == ["intended", "accepted", "succeeded"]
-        assert {event.run_id for event in events} == {lease.driver}
-        assert len({event.token for event in events}) == 3
-        assert last_event(database) == (3, events[-1].token)
-
-    play(case())
+@played
+async def test_each_change_is_an_event_with_a_token_of_its_own(database):
+    lease, purchases = await taken(database)
+    made = await purchases.succeed(
+        await purchases.accept(await purchases.begin(step(), None), "job_1"), "pat_1"
+    )
+    await purchases.end(made, State.HELD, code="x")  # is no legal change
+    events = database.read("SELECT state, run_id, token FROM events ORDER BY seq")
+    assert [event.state for event in events] == ["intended", "accepted", "succeeded"]
+    assert {event.run_id for event in events} == {lease.driver}
+    assert len({event.token for event in events}) == 3
+    assert last_event(database) == (3, events[-1].token)
 
 
-def test_what_was_refused_is_given_back_once(database):
-    async def case():
-        _, purchases = await taken(database, max_items=1)
-        attempt = await purchases.begin(of("a"), None)
-        await purchases.end(attempt, State.REJECTED, code="no")
-        await purchases.end(attempt, State.REJECTED, code="no")
-        await purchases.begin(of("b"), None)
-        with pytest.raises(Halted):
-            await purchases.begin(of("c"), None)
-
-    play(case())
+@played
+async def test_what_was_refused_is_given_back_once(database):
+    _, purchases = await taken(database, max_items=1)
+    attempt = await purchases.begin(of("a"), None)
+    await purchases.end(attempt, State.REJECTED, code="no")
+    await purchases.end(attempt, State.REJECTED, code="no")
+    await purchases.begin(of("b"), None)
+    with pytest.raises(Halted):
+        await purchases.begin(of("c"), None)
 
 
-def test_one_change_that_breaks_a_rule_stands_alone(database):
-    async def case():
-        _, purchases = await taken(database)
-        broken = database.write(lambda connection: connection.insert("facts", name="identity", value="x"))
-        bad, good = await asyncio.gather(broken, purchases.begin(step(), None), return_exceptions=True)
-        assert isinstance(bad, sqlite3.IntegrityError | psycopg.IntegrityError)
-        assert good.state is State.INTENDED
-
-    play(case())
+@played
+async def test_one_change_that_breaks_a_rule_stands_alone(database):
+    _, purchases = await taken(database)
+    broken = database.write(lambda connection: connection.insert("facts", name="identity", value="x"))
+    bad, good = await asyncio.gather(broken, purchases.begin(step(), None), return_exceptions=True)
+    assert isinstance(bad, sqlite3.IntegrityError | psycopg.IntegrityError)
+    assert good.state is State.INTENDED
 
 
-def test_a_living_run_is_not_taken_over(database):
-    async def case():
-        lease, _ = await taken(database)
-        beating = asyncio.create_task(_beat(database, lease))
-        with pytest.raises(Overlap):
-            await taken(database)
-        beating.cancel()
-
-    play(case())
+@played
+async def test_a_living_run_is_not_taken_over(database):
+    lease, _ = await taken(database)
+    beating = asyncio.create_task(_beat(database, lease))
+    with pytest.raises(Overlap):
+        await taken(database)
+    beating.cancel()
 
 
 async def _beat(database, lease):
@@ -179,121 +155,103 @@ async def _beat(database, lease):
         database.change(lease.prove)
 
 
-def test_a_silent_run_is_taken_over_and_fenced_off(database, monkeypatch):
+@played
+async def test_a_silent_run_is_taken_over_and_fenced_off(database, monkeypatch):
     monkeypatch.setattr(leases, "TAKEOVER_AFTER", 0.3)
-
-    async def case():
-        lease, purchases = await taken(database)
-        guard = database.guard
-        await taken(database)
-        database.guard = guard
-        with pytest.raises(LeaseLost):
-            await purchases.begin(step(), None)
-        ended = database.read("SELECT outcome FROM runs WHERE id = :id", id=lease.driver)
-        assert ended[0].outcome == "Crashed"
-
-    play(case())
+    lease, purchases = await taken(database)
+    guard = database.guard
+    await taken(database)
+    database.guard = guard
+    with pytest.raises(LeaseLost):
+        await purchases.begin(step(), None)
+    ended = database.read("SELECT outcome FROM runs WHERE id = :id", id=lease.driver)
+    assert ended[0].outcome == "Crashed"
 
 
-def test_a_run_that_stood_still_sends_nothing(database, monkeypatch):
-    async def case():
-        lease, _ = await taken(database)
+@played
+async def test_a_run_that_stood_still_sends_nothing(database, monkeypatch):
+    lease, _ = await taken(database)
+    lease.confirm()
+    lease._beaten_at = time.monotonic() - leases.TAKEOVER_AFTER
+    with pytest.raises(LeaseLost):
         lease.confirm()
-        lease._beaten_at = time.monotonic() - leases.TAKEOVER_AFTER
-        with pytest.raises(LeaseLost):
-            lease.confirm()
-
-    play(case())
 
 
-def test_an_attempt_has_one_driver(database):
-    async def case():
-        first, of_first = await taken(database, "spring")
-        attempt = await of_first.begin(step(), None)
-        second, of_second = await taken(database, "summer")
-        assert await of_second.begin(step(), None) == attempt
-        assert of_second.has_living_driver(attempt)
-        database.guard = first.prove
-        await first.give_back("Completed", "")
-        database.guard = second.prove
-        assert not of_second.has_living_driver(attempt)
-        mine = await of_second.take_over(attempt)
-        assert mine.driver == second.driver
-        assert (await of_second.take_over(attempt)).driver == second.driver  # the first one's view is too old
-
-    play(case())
+@played
+async def test_an_attempt_has_one_driver(database):
+    first, of_first = await taken(database, "spring")
+    attempt = await of_first.begin(step(), None)
+    second, of_second = await taken(database, "summer")
+    assert await of_second.begin(step(), None) == attempt
+    assert of_second.has_living_driver(attempt)
+    database.guard = first.prove
+    await first.give_back("Completed", "")
+    database.guard = second.prove
+    assert not of_second.has_living_driver(attempt)
+    mine = await of_second.take_over(attempt)
+    assert mine.driver == second.driver
+    assert (await of_second.take_over(attempt)).driver == second.driver  # the first one's view is too old
 
 
-def test_a_paused_catalog_begins_nothing(database):
-    async def case():
-        _, purchases = await taken(database)
-        database.guard = None
-        assert await pause(database, "production", "wrong prompts", patience=0.1)
-        lease = Lease(database, "production", "summer")
-        with pytest.raises(Halted, match="wrong prompts"):
-            await lease.take({"verb": "import", "source": ""}, lambda connection: None)
-        database.guard = purchases._lease.prove
-        with pytest.raises(Halted, match="has paused production"):
-            await purchases.begin(step(), None)
-        assert unpause(database, "production")
-        assert not unpause(database, "production")
-        assert (await purchases.begin(step(), None)).state is State.INTENDED
-
-    play(case())
+@played
+async def test_a_paused_catalog_begins_nothing(database):
+    _, purchases = await taken(database)
+    database.guard = None
+    assert await pause(database, "production", "wrong prompts", patience=0.1)
+    lease = Lease(database, "production", "summer")
+    with pytest.raises(Halted, match="wrong prompts"):
+        await lease.take({"verb": "import", "source": ""}, lambda connection: None)
+    database.guard = purchases._lease.prove
+    with pytest.raises(Halted, match="has paused production"):
+        await purchases.begin(step(), None)
+    assert unpause(database, "production")
+    assert not unpause(database, "production")
+    assert (await purchases.begin(step(), None)).state is State.INTENDED
 
 
-def test_what_ends_as_it_had_before_does_not_count(database):
-    async def case():
-        for counts in (1, 0):
-            lease, purchases = await taken(database)
-            last = next(iter(find_attempts(database, "production")), None)
-            attempt = await purchases.begin(step(last=last), None)
-            await purchases.end(attempt, State.REJECTED, code="unclear_refusal", message="quota")
-            found = database.read("SELECT counts FROM events WHERE state = 'rejected' ORDER BY seq DESC")
-            assert found[0].counts == counts
-            await lease.give_back("Failed", "")
-
-    play(case())
+@played
+async def test_what_ends_as_it_had_before_does_not_count(database):
+    for counts in (1, 0):
+        lease, purchases = await taken(database)
+        last = next(iter(find_attempts(database, "production")), None)
+        attempt = await purchases.begin(step(last=last), None)
+        await purchases.end(attempt, State.REJECTED, code="unclear_refusal", message="quota")
+        found = database.read("SELECT counts FROM events WHERE state = 'rejected' ORDER BY seq DESC")
+        assert found[0].counts == counts
+        await lease.give_back("Failed", "")
 
 
-def test_a_halt_is_on_record_and_the_next_run_begins_with_four(database):
-    async def case():
-        _, purchases = await taken(database)
-        for prompt in "abcd":
-            attempt = await purchases.begin(of(prompt), None)
-            await purchases.end(attempt, State.REJECTED, code="x", message=prompt)
-        assert purchases.standings["pattern"].problem
-        await purchases.note_halt(attempt, "four")
-        await purchases.stand(["pattern"])
-        assert purchases.standings["pattern"].room == 4
-
-    play(case())
+@played
+async def test_a_halt_is_on_record_and_the_next_run_begins_with_four(database):
+    _, purchases = await taken(database)
+    for prompt in "abcd":
+        attempt = await purchases.begin(of(prompt), None)
+        await purchases.end(attempt, State.REJECTED, code="x", message=prompt)
+    assert purchases.standings["pattern"].problem
+    await purchases.note_halt(attempt, "four")
+    await purchases.stand(["pattern"])
+    assert purchases.standings["pattern"].room == 4
 
 
-def test_no_request_is_sent_with_a_ledger_whose_file_was_replaced(tmp_path):
+@played
+async def test_no_request_is_sent_with_a_ledger_whose_file_was_replaced(tmp_path):
     database = Database(str(tmp_path / "ledger.sqlite3"))
-
-    async def case():
-        _, purchases = await taken(database)
-        (tmp_path / "ledger.sqlite3").rename(tmp_path / "moved")
-        other = Database(str(tmp_path / "ledger.sqlite3"))
-        with pytest.raises(LeaseLost):
-            await purchases.begin(step(), None)
-        await other.close()
-        await database.close()
-
-    play(case())
+    _, purchases = await taken(database)
+    (tmp_path / "ledger.sqlite3").rename(tmp_path / "moved")
+    other = Database(str(tmp_path / "ledger.sqlite3"))
+    with pytest.raises(LeaseLost):
+        await purchases.begin(step(), None)
+    await other.close()
+    await database.close()
 
 
-def test_a_process_of_another_version_stops_at_its_next_beat(database):
-    async def case():
-        _, purchases = await taken(database)
-        upgrade = "UPDATE facts SET value = '99' WHERE name = 'schema'"
-        database.change(lambda connection: connection.execute(upgrade))
-        with pytest.raises(LeaseLost):
-            await purchases.begin(step(), None)
-
-    play(case())
+@played
+async def test_a_process_of_another_version_stops_at_its_next_beat(database):
+    _, purchases = await taken(database)
+    upgrade = "UPDATE facts SET value = '99' WHERE name = 'schema'"
+    database.change(lambda connection: connection.execute(upgrade))
+    with pytest.raises(LeaseLost):
+        await purchases.begin(step(), None)
 
 
 @pytest.fixture
@@ -313,40 +271,38 @@ def newer(tmp_path):
     return program
 
 
-def test_an_upgrade_waits_for_older_programs_and_then_keeps_them_out(address, database, newer):
-    async def case():
-        lease, purchases = await taken(database)
-        attempt = await purchases.begin(step(), None)
-        with newer(), pytest.raises(Refusal, match=r"older version holds production/spring, by .*:\d+"):
-            Database(address)
-        attempt = await purchases.accept(attempt, "job_1")  # nothing was changed
-        await lease.give_back("Completed", "")
-        with newer():
-            upgraded = Database(address)
-            assert Database(address).identity == upgraded.identity == database.identity
-            assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
-            assert find_attempts(upgraded, "production") == [attempt]
-            await upgraded.close()
-        with pytest.raises(Refusal, match="has version 2; this program reads 1"):
-            Database(address)
-        with pytest.raises(LeaseLost, match="upgraded"):
-            database.change(lambda connection: None)
-
-    play(case())
+@played
+async def test_an_upgrade_waits_for_older_programs_and_then_keeps_them_out(address, database, newer):
+    lease, purchases = await taken(database)
+    attempt = await purchases.begin(step(), None)
+    with newer(), pytest.raises(Refusal, match=r"older version holds production/spring, by .*:\d+"):
+        Database(address)
+    attempt = await purchases.accept(attempt, "job_1")  # nothing was changed
+    await lease.give_back("Completed", "")
+    with newer():
+        upgraded = Database(address)
+        assert Database(address).identity == upgraded.identity == database.identity
+        assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
+        assert find_attempts(upgraded, "production") == [attempt]
+        await upgraded.close()
+    with pytest.raises(Refusal, match="has version 2; this program reads 1"):
+        Database(address)
+    with pytest.raises(LeaseLost, match="upgraded"):
+        database.change(lambda connection: None)
 
 
-def test_a_new_ledger_has_all_changes_and_a_dead_program_holds_up_no_upgrade(address, newer, monkeypatch):
-    async def case():
-        database = Database(address)
-        await taken(database)
-        await database.close()
-        monkeypatch.setattr(ledgers, "is_gone", lambda holder: True)
-        with newer():
-            upgraded = Database(address)
-            assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
-            await upgraded.close()
-
-    play(case())
+@played
+async def test_a_new_ledger_has_all_changes_and_a_dead_program_holds_up_no_upgrade(
+    address, newer, monkeypatch
+):
+    database = Database(address)
+    await taken(database)
+    await database.close()
+    monkeypatch.setattr(ledgers, "is_gone", lambda holder: True)
+    with newer():
+        upgraded = Database(address)
+        assert upgraded.read("SELECT machine FROM runs")[0].machine == ""
+        await upgraded.close()
 
 
 def test_a_ledger_of_an_earlier_edition_is_refused_by_name(address):

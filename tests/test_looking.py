@@ -27,7 +27,7 @@ from patternmill.settings import Settings, read_settings
 from patternmill.states import Outcome, Status
 from tests.double import Weather
 from tests.shelf import ended, shelved
-from tests.spine import RUN, play
+from tests.spine import RUN, played, refuses
 from tests.test_runs import double, made, row, run, sheet  # noqa: F401
 
 SETTINGS = Settings(environment="production")
@@ -74,66 +74,55 @@ def look(database, catalog="spring"):
 # Who may come in
 
 
-def test_the_link_opens_one_page_whose_session_is_a_cookie_or_a_header(database, tmp_path):
-    async def case():
-        shelved(database, ("herons", "succeeded"))
-        async with page(database, tmp_path) as (client, door):
-            assert (await client.head(door.link)).status_code != 200
-            first = await client.get(door.link)
-            assert (first.status_code, "no-store" in first.headers["cache-control"]) == (200, True)
-            cookie = first.headers["set-cookie"].lower()
-            assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
-            assert (await client.get("/data")).status_code == 200
-            assert (await client.get("/")).status_code == 200
-            client.cookies.clear()
-            assert (await client.get(f"/?key={first.request.url.params['key']}")).status_code == 403
-            assert (await client.get("/data")).status_code == 403
-            assert (await client.get("/data", headers={SESSION: door.session})).status_code == 200
-            session = json.loads(re.search(r'id="data">(.*?)</script>', first.text)[1])
-            assert session["session"] == door.session
-
-    play(case())
+@played
+async def test_the_link_opens_one_page_whose_session_is_a_cookie_or_a_header(database, tmp_path):
+    shelved(database, ("herons", "succeeded"))
+    async with page(database, tmp_path) as (client, door):
+        assert (await client.head(door.link)).status_code != 200
+        first = await client.get(door.link)
+        assert (first.status_code, "no-store" in first.headers["cache-control"]) == (200, True)
+        cookie = first.headers["set-cookie"].lower()
+        assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
+        assert (await client.get("/data")).status_code == 200
+        assert (await client.get("/")).status_code == 200
+        client.cookies.clear()
+        assert (await client.get(f"/?key={first.request.url.params['key']}")).status_code == 403
+        assert (await client.get("/data")).status_code == 403
+        assert (await client.get("/data", headers={SESSION: door.session})).status_code == 200
+        session = json.loads(re.search(r'id="data">(.*?)</script>', first.text)[1])
+        assert session["session"] == door.session
 
 
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
-        ({}, 200),
-        ({"host": "localhost:4567"}, 200),
-        ({"host": "localhost:4567", "origin": "http://localhost:4567"}, 200),
-        ({"origin": HOME}, 200),
-        ({"host": "evil.example:4567"}, 403),
-        ({"host": "127.0.0.1:4568"}, 403),
-        ({"origin": "http://evil.example"}, 403),
-        ({"origin": "http://127.0.0.1:4568"}, 403),
-        ({"origin": "http://localhost:4567"}, 403),
-        ({"origin": "null"}, 403),
+        ({}, 200), ({"host": "localhost:4567"}, 200),
+        ({"host": "localhost:4567", "origin": "http://localhost:4567"}, 200), ({"origin": HOME}, 200),
+        ({"host": "evil.example:4567"}, 403), ({"host": "127.0.0.1:4568"}, 403),
+        ({"origin": "http://evil.example"}, 403), ({"origin": "http://127.0.0.1:4568"}, 403),
+        ({"origin": "http://localhost:4567"}, 403), ({"origin": "null"}, 403),
     ],
-)
-def test_another_host_or_origin_is_turned_away(database, tmp_path, headers, code):
-    async def case():
-        shelved(database, ("herons", "succeeded"))
-        async with page(database, tmp_path) as (client, door):
-            for path in ("/data", "/page.js"):
-                answer = await client.get(path, headers={SESSION: door.session, **headers})
-                assert answer.status_code == code
-                assert "default-src 'none'" in answer.headers["content-security-policy"]
-
-    play(case())
+)  # fmt: skip
+@played
+async def test_another_host_or_origin_is_turned_away(database, tmp_path, headers, code):
+    shelved(database, ("herons", "succeeded"))
+    async with page(database, tmp_path) as (client, door):
+        for path in ("/data", "/page.js"):
+            answer = await client.get(path, headers={SESSION: door.session, **headers})
+            assert answer.status_code == code
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_nothing_is_told_or_done_without_a_session(database, tmp_path):
-    async def case():
-        (pattern,) = shelved(database, ("herons", "succeeded"))
-        said = {"pattern": pattern, "take": 1, "verdict": "pick"}
-        async with page(database, tmp_path) as (client, door):
-            for path in ("/", "/data", "/takes", f"/picture/pat_herons?key={door.session}"):
-                assert (await client.get(path, headers={SESSION: "x"})).status_code == 403
-            for path, body in (("/decide", said), ("/plan", {"kind": "unpause"}), ("/begin", {"plan": 1})):
-                assert (await client.post(path, json=body)).status_code == 403
-        assert decisions_of(database, "production") == {}
-
-    play(case())
+@played
+async def test_nothing_is_told_or_done_without_a_session(database, tmp_path):
+    (pattern,) = shelved(database, ("herons", "succeeded"))
+    said = {"pattern": pattern, "take": 1, "verdict": "pick"}
+    async with page(database, tmp_path) as (client, door):
+        for path in ("/", "/data", "/takes", f"/picture/pat_herons?key={door.session}"):
+            assert (await client.get(path, headers={SESSION: "x"})).status_code == 403
+        for path, body in (("/decide", said), ("/plan", {"kind": "unpause"}), ("/begin", {"plan": 1})):
+            assert (await client.post(path, json=body)).status_code == 403
+    assert decisions_of(database, "production") == {}
 
 
 # What it shows
@@ -144,10 +133,8 @@ def test_counts_are_those_of_the_ledger_at_any_moment(database):
     view = look(database)
     for sku, status in (("A-2", "waiting"), ("A-2", "held"), ("A-3", "succeeded"), ("A-6", "failed")):
         database.change(lambda connection, sku=sku, status=status: ended(connection, sku, status))
-        counts = {
-            row["status"]: row["count"] for row in status_record(database, "production", "spring")["rows"]
-        }
-        assert seen(view)["counts"] == counts
+        said = status_record(database, "production", "spring")["rows"]
+        assert seen(view)["counts"] == {row["status"]: row["count"] for row in said}
 
 
 def test_only_what_has_changed_is_sent(database):
@@ -178,9 +165,7 @@ def test_rows_are_shown_as_they_are_now_with_what_happened_and_what_to_do(databa
     for name, said in words.items():
         assert said in lines[name]["message"]
     shelved(
-        database,
-        ("of succeeded", "succeeded"),
-        *((f"of {status}", "succeeded") for status in list(Status)[1:]),
+        database, ("of succeeded", "succeeded"), *((f"of {one}", "succeeded") for one in list(Status)[1:])
     )
     now = [line for card in seen(look(database))["cards"] for line in card["rows"]]
     assert {(line["status"], line["message"]) for line in now} == {("succeeded", "")}
@@ -206,56 +191,46 @@ def test_a_row_whose_own_cell_names_another_take_has_a_card_of_its_own(database)
     assert cards[0]["id"] != cards[1]["id"]
 
 
-def test_a_pause_and_a_run_that_goes_on_are_told_and_a_dead_run_is_not(database):
-    async def case():
-        shelved(database, ("herons", "waiting"))
-        view = look(database)
-        for holder, is_living in (
-            ("elsewhere:1", True),
-            (f"{socket.gethostname()}:999999999", False),
-        ):
-            sql = "INSERT INTO leases (key, driver, holder) VALUES ('production/spring', 'run 1', :holder)"
-            database.change(lambda connection, holder=holder, sql=sql: connection.execute(sql, holder=holder))
-            assert bool(seen(view)["run"]) is is_living
-            database.change(lambda connection: connection.execute("DELETE FROM leases"))
-        lease = Lease(database, "production", "spring")
-        assert seen(view)["dead"] is False
-        await lease.take(RUN, lambda connection: None)
-        assert (bool(seen(view)["run"]), seen(view)["dead"]) == (True, False)
-        database.change(lambda connection: connection.execute("UPDATE leases SET driver = NULL"))
-        assert (seen(view)["run"], seen(view)["dead"]) == (None, True)
-        await pause(database, "production", "a review")
-        assert "a review" in seen(view)["paused"][0]["words"]
-
-    play(case())
+@played
+async def test_a_pause_and_a_run_that_goes_on_are_told_and_a_dead_run_is_not(database):
+    shelved(database, ("herons", "waiting"))
+    view = look(database)
+    for holder, is_living in (("elsewhere:1", True), (f"{socket.gethostname()}:999999999", False)):
+        sql = "INSERT INTO leases (key, driver, holder) VALUES ('production/spring', 'run 1', :holder)"
+        database.change(lambda connection, holder=holder, sql=sql: connection.execute(sql, holder=holder))
+        assert bool(seen(view)["run"]) is is_living
+        database.change(lambda connection: connection.execute("DELETE FROM leases"))
+    lease = Lease(database, "production", "spring")
+    assert seen(view)["dead"] is False
+    await lease.take(RUN, lambda connection: None)
+    assert (bool(seen(view)["run"]), seen(view)["dead"]) == (True, False)
+    database.change(lambda connection: connection.execute("UPDATE leases SET driver = NULL"))
+    assert (seen(view)["run"], seen(view)["dead"]) == (None, True)
+    await pause(database, "production", "a review")
+    assert "a review" in seen(view)["paused"][0]["words"]
 
 
 # What is decided
 
 
-def test_a_decision_is_saved_at_once_and_refused_where_there_is_a_newer_take(database, tmp_path):
-    async def case():
-        (pattern,) = shelved(database, ("herons", "succeeded"))
-        said = {"pattern": pattern, "take": 1, "verdict": "again", "note": "warmer <b>"}
-        async with page(database, tmp_path) as (client, door):
-            client.headers[SESSION] = door.session
-            assert (await client.post("/decide", json=said)).status_code == 200
-            decision = decisions_of(database, "production")[pattern]
-            assert (decision.verdict, decision.note, bool(decision.person)) == ("again", "warmer <b>", True)
-            data = (await client.get("/data")).json()
-            assert (data["marked"], data["cards"][0]["verdict"], data["cards"][0]["note"]) == (
-                1,
-                "again",
-                "warmer <b>",
-            )
-            assert (await client.post("/decide", json={**said, "verdict": ""})).status_code == 200
-            database.change(lambda connection: move(connection, "production", decision, 2))
-            refused = await client.post("/decide", json=said)
-            assert (refused.status_code, refused.json()["code"]) == (409, "newer_take")
-            assert "There is a newer take" in refused.json()["error"]
-            assert (await client.post("/decide", json={**said, "verdict": "love"})).status_code == 422
-
-    play(case())
+@played
+async def test_a_decision_is_saved_at_once_and_refused_where_there_is_a_newer_take(database, tmp_path):
+    (pattern,) = shelved(database, ("herons", "succeeded"))
+    said = {"pattern": pattern, "take": 1, "verdict": "again", "note": "warmer <b>"}
+    async with page(database, tmp_path) as (client, door):
+        client.headers[SESSION] = door.session
+        assert (await client.post("/decide", json=said)).status_code == 200
+        decision = decisions_of(database, "production")[pattern]
+        assert (decision.verdict, decision.note, bool(decision.person)) == ("again", "warmer <b>", True)
+        data = (await client.get("/data")).json()
+        card = data["cards"][0]
+        assert (data["marked"], card["verdict"], card["note"]) == (1, "again", "warmer <b>")
+        assert (await client.post("/decide", json={**said, "verdict": ""})).status_code == 200
+        database.change(lambda connection: move(connection, "production", decision, 2))
+        refused = await client.post("/decide", json=said)
+        assert (refused.status_code, refused.json()["code"]) == (409, "newer_take")
+        assert "There is a newer take" in refused.json()["error"]
+        assert (await client.post("/decide", json={**said, "verdict": "love"})).status_code == 422
 
 
 def test_takes_are_shown_with_what_became_of_them(database):
@@ -283,38 +258,31 @@ async def planned_and_done(deeds, **asked):
     return plan, job["lines"]
 
 
-def test_a_pause_needs_its_reason_and_is_lifted_again(database):
-    async def case():
-        deeds, view = deeds_of(database), look(database)
-        with pytest.raises(Refusal) as refused:
-            await deeds.plan(Asked(kind="pause", reason="  "))
-        assert refused.value.code == "no_reason"
-        plan, lines = await planned_and_done(deeds, kind="pause", reason="a review")
-        assert (plan["question"], lines) == ("Pause production/spring?", ["Paused: production/spring."])
-        assert [brake["scope"] for brake in seen(view)["paused"]] == ["production/spring"]
-        _, lines = await planned_and_done(deeds, kind="unpause")
-        assert (lines, seen(view)["paused"]) == (["Lifted: production/spring."], [])
-
-    play(case())
+@played
+async def test_a_pause_needs_its_reason_and_is_lifted_again(database):
+    deeds, view = deeds_of(database), look(database)
+    with refuses("no_reason"):
+        await deeds.plan(Asked(kind="pause", reason="  "))
+    plan, lines = await planned_and_done(deeds, kind="pause", reason="a review")
+    assert (plan["question"], lines) == ("Pause production/spring?", ["Paused: production/spring."])
+    assert [brake["scope"] for brake in seen(view)["paused"]] == ["production/spring"]
+    _, lines = await planned_and_done(deeds, kind="unpause")
+    assert (lines, seen(view)["paused"]) == (["Lifted: production/spring."], [])
 
 
-def test_only_the_plan_that_was_shown_last_is_carried_out_and_only_once(database):
-    async def case():
-        deeds = deeds_of(database)
-        first = await deeds.plan(Asked(kind="pause", reason="one"))
-        second = await deeds.plan(Asked(kind="pause", reason="two"))
-        with pytest.raises(Refusal) as refused:
-            deeds.begin(first["plan"])
-        assert refused.value.code == "other_plan"
+@played
+async def test_only_the_plan_that_was_shown_last_is_carried_out_and_only_once(database):
+    deeds = deeds_of(database)
+    first = await deeds.plan(Asked(kind="pause", reason="one"))
+    second = await deeds.plan(Asked(kind="pause", reason="two"))
+    with refuses("other_plan"):
+        deeds.begin(first["plan"])
+    deeds.begin(second["plan"])
+    with refuses("other_plan"):
         deeds.begin(second["plan"])
-        with pytest.raises(Refusal) as refused:
-            deeds.begin(second["plan"])
-        assert refused.value.code == "other_plan"
-        while not deeds.jobs[-1]["over"]:
-            await asyncio.sleep(0.01)
-        assert seen(look(database))["paused"][0]["words"].endswith("(two)")
-
-    play(case())
+    while not deeds.jobs[-1]["over"]:
+        await asyncio.sleep(0.01)
+    assert seen(look(database))["paused"][0]["words"].endswith("(two)")
 
 
 def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa: F811
@@ -333,10 +301,8 @@ def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa:
         assert "patterns: 1 to make" in plan["lines"]
         assert (lines[0], made(double)) == ("Completed: 2 succeeded", (3, 5))
         now = seen(view)
-        assert [(card["take"], card["newest"], card["verdict"]) for card in now["cards"]] == [
-            (2, 2, ""),
-            (1, 1, ""),
-        ]
+        takes = [(card["take"], card["newest"], card["verdict"]) for card in now["cards"]]
+        assert takes == [(2, 2, ""), (1, 1, "")]
         assert [take.state for take in view.takes_of(pattern, Contract())] == ["succeeded", "succeeded"]
         plan, lines = await planned_and_done(deeds, kind="remake", sku=["A-1", "A-2"], take=1)
         assert plan["question"] == "Do so? It costs nothing."
@@ -362,9 +328,8 @@ def test_a_pause_does_not_wait_for_what_it_stops(double):  # noqa: F811
         remaking = deeds.jobs[-1]
         while made(double) == (1, 1):
             await asyncio.sleep(0.01)
-        with pytest.raises(Refusal) as refused:
+        with refuses("under_way"):
             await deeds.plan(Asked(kind="remake"))
-        assert refused.value.code == "under_way"
         _, lines = await planned_and_done(deeds, kind="pause", reason="stock")
         assert (lines, remaking["over"]) == (["Paused: production/spring."], False)
         assert deeds.jobs[0] is remaking
@@ -394,9 +359,8 @@ def test_what_is_ticked_is_ordered_with_its_quantities(double):  # noqa: F811
         refused_names = {" ": "no_name", "samples": "order_exists", "b": "unknown_environment"}
         for given, code in (({"name": name}, code) for name, code in refused_names.items()):
             deeds.environment = "staging" if code == "unknown_environment" else "production"
-            with pytest.raises(Refusal) as refused:
+            with refuses(code):
                 await deeds.plan(Asked(kind="order", quantities={"A-1": 1}, **given))
-            assert refused.value.code == code
         await database.close()
 
     asyncio.run(case())
@@ -426,16 +390,14 @@ def pictures_of(tmp_path, address, answer=None, service="http://127.0.0.1:1/v1")
     return asked, Pictures(tmp_path / "pictures", asked, where, service, transport)
 
 
-def test_a_picture_is_fetched_once_and_kept_beside_the_results(tmp_path):
-    async def case():
-        service, pictures = pictures_of(tmp_path, "http://127.0.0.1:2/pat.png")
-        assert await asyncio.gather(*(pictures.find("pat_1") for _ in range(3))) == [PNG] * 3
-        assert await pictures.find("pat_1") == PNG
-        assert service.asked == [("patterns/get", "pat_1")]
-        assert (tmp_path / "pictures/pat_1.png").read_bytes() == PNG
-        await pictures.close()
-
-    play(case())
+@played
+async def test_a_picture_is_fetched_once_and_kept_beside_the_results(tmp_path):
+    service, pictures = pictures_of(tmp_path, "http://127.0.0.1:2/pat.png")
+    assert await asyncio.gather(*(pictures.find("pat_1") for _ in range(3))) == [PNG] * 3
+    assert await pictures.find("pat_1") == PNG
+    assert service.asked == [("patterns/get", "pat_1")]
+    assert (tmp_path / "pictures/pat_1.png").read_bytes() == PNG
+    await pictures.close()
 
 
 NEAR, FAR = "http://127.0.0.1:2/p.png", "https://8.8.8.8/v1"
@@ -444,71 +406,49 @@ NEAR, FAR = "http://127.0.0.1:2/p.png", "https://8.8.8.8/v1"
 @pytest.mark.parametrize(
     ("address", "service", "status", "kind", "content"),
     [
-        (None, "", 200, "image/png", PNG),
-        ("file:///etc/passwd", "", 200, "image/png", PNG),
-        ("not an address", "", 200, "image/png", PNG),
-        (NEAR, FAR, 200, "image/png", PNG),
+        (None, "", 200, "image/png", PNG), ("file:///etc/passwd", "", 200, "image/png", PNG),
+        ("not an address", "", 200, "image/png", PNG), (NEAR, FAR, 200, "image/png", PNG),
         ("http://[::1]:2/p.png", FAR, 200, "image/png", PNG),
         ("http://169.254.169.254/p.png", FAR, 200, "image/png", PNG),
-        ("http://10.0.0.7/p.png", FAR, 200, "image/png", PNG),
-        (NEAR, "", 200, "text/html", PNG),
-        (NEAR, "", 404, "image/png", PNG),
-        (NEAR, "", 302, "image/png", PNG),
-        (NEAR, "", 200, "image/svg+xml", b"<svg>"),
-        (NEAR, "", 200, "image/png", PNG * 500_000),
+        ("http://10.0.0.7/p.png", FAR, 200, "image/png", PNG), (NEAR, "", 200, "text/html", PNG),
+        (NEAR, "", 404, "image/png", PNG), (NEAR, "", 302, "image/png", PNG),
+        (NEAR, "", 200, "image/svg+xml", b"<svg>"), (NEAR, "", 200, "image/png", PNG * 500_000),
     ],
-)
-def test_what_is_no_picture_or_lies_deeper_inside_than_the_service_is_none_and_not_asked_for_again(
+)  # fmt: skip
+@played
+async def test_what_is_no_picture_or_lies_deeper_inside_than_the_service_is_none_and_not_asked_for_again(
     tmp_path, address, service, status, kind, content
 ):
-    async def case():
-        answer = httpx.Response(status, headers={"content-type": kind}, content=content)
-        asked, pictures = pictures_of(tmp_path, address, answer, service or "http://127.0.0.1:1/v1")
-        assert [await pictures.find("pat_1"), await pictures.find("pat_1")] == [None, None]
-        assert len(asked.asked) == 1
-        assert not (tmp_path / "pictures").exists()
-        await pictures.close()
-
-    play(case())
+    answer = httpx.Response(status, headers={"content-type": kind}, content=content)
+    asked, pictures = pictures_of(tmp_path, address, answer, service or "http://127.0.0.1:1/v1")
+    assert [await pictures.find("pat_1"), await pictures.find("pat_1")] == [None, None]
+    assert len(asked.asked) == 1
+    assert not (tmp_path / "pictures").exists()
+    await pictures.close()
 
 
 @pytest.mark.parametrize("name", ["../ledger", "a/b", ".hidden", "", "a" * 200, "ü"])
-def test_an_id_that_is_no_name_of_a_file_has_no_picture(tmp_path, name):
-    async def case():
-        service, pictures = pictures_of(tmp_path, "http://127.0.0.1:2/p.png")
-        assert (await pictures.find(name), service.asked) == (None, [])
-        await pictures.close()
-
-    play(case())
+@played
+async def test_an_id_that_is_no_name_of_a_file_has_no_picture(tmp_path, name):
+    service, pictures = pictures_of(tmp_path, "http://127.0.0.1:2/p.png")
+    assert (await pictures.find(name), service.asked) == (None, [])
+    await pictures.close()
 
 
-def test_a_service_without_pictures_makes_nobody_wait(database, tmp_path):
-    async def case():
-        shelved(database, ("herons", "succeeded"))
-        async with page(database, tmp_path) as (client, door):
-            answer = await client.get(f"/picture/pat_herons?key={door.pictures}")
-            assert answer.status_code == 404
-
-    play(case())
+@played
+async def test_a_service_without_pictures_makes_nobody_wait(database, tmp_path):
+    shelved(database, ("herons", "succeeded"))
+    async with page(database, tmp_path) as (client, door):
+        answer = await client.get(f"/picture/pat_herons?key={door.pictures}")
+        assert answer.status_code == 404
 
 
 # The gallery
 
 
 def test_a_gallery_holds_up_to_two_thousand_patterns_and_no_text_of_others_ends_its_data():
-    rows = [
-        Made(
-            f"pat_{number}",
-            "</script><!--head-->{}",
-            f"A-{number}",
-            "Mug",
-            '{"size": "m"}',
-            "succeeded",
-            "prd",
-            "",
-        )
-        for number in range(MOST + 1)
-    ]
+    about = "Mug", '{"size": "m"}', "succeeded", "prd", ""
+    rows = [Made(f"pat_{at}", "</script><!--head-->{}", f"A-{at}", *about) for at in range(MOST + 1)]
     text = gallery("spring", rows)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
     assert (len(data["cards"]), data["patterns"]) == (MOST, MOST + 1)

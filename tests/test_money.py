@@ -2,7 +2,6 @@
 
 import asyncio
 import csv
-import functools
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.main import run as command_here
-from patternmill.errors import Halted, Refusal
-from patternmill.items import choice_of, pattern_item, product_item
+from patternmill.errors import Halted
+from patternmill.items import choice_of, product_item
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database
 from patternmill.plan import Action, Step
@@ -21,7 +20,7 @@ from patternmill.states import Outcome, State, Status
 from tests import test_runs, test_settlement
 from tests.double.server import KEY
 from tests.double.weather import Spell
-from tests.spine import PRICES, play, step, taken
+from tests.spine import PRICES, of, played, refuses, step, taken
 from tests.test_cli import command
 from tests.test_runs import catalog, made, results, row, run, sheet
 
@@ -49,15 +48,6 @@ def in_doubt(double, monkeypatch):
     weather(double, spells=())
     double.record.clear()
     return on_record()[0]
-
-
-def played(case):
-    """Run a test that is a coroutine to its end."""
-    return functools.wraps(case)(lambda *given, **named: play(case(*given, **named)))
-
-
-def of(prompt):
-    return step(pattern_item("production", prompt))
 
 
 @pytest.mark.slow
@@ -235,10 +225,9 @@ async def test_a_job_that_is_not_the_requests_own_is_not_taken(double, database,
         mine = await purchases.begin(step(of("herons").item, failed), None, failed.request_id)
     mine = await purchases.end(mine, State.HELD, code="too_old", message="It is old.")
     await purchases._lease.give_back("Completed", "")
-    with pytest.raises(Refusal) as refused:
+    with refuses("contradiction"):
         about = Settings(api_key=KEY, environment="production")
         await decide(database, about, mine.request_id, "job", "job_1", "I looked")
-    assert refused.value.code == "contradiction"
     assert mine in find_attempts(database, "production")
 
 

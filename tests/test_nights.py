@@ -113,11 +113,8 @@ def night(tmp_path, double):
 
 def is_as_the_ledger_says(night, run):
     database = Database("home/ledger.sqlite3")
-    (row,) = [
-        one
-        for one in status_record(database, "production", "spring")["runs"]
-        if one["id"] in run_tags(night, run)
-    ]
+    runs, tags = status_record(database, "production", "spring")["runs"], run_tags(night, run)
+    (row,) = [one for one in runs if one["id"] in tags]
     database.disconnect()
     assert night.state(run)[0] == row["outcome"]
     assert night.state(run)[1].splitlines()[0] == row["message"].splitlines()[0]
@@ -177,9 +174,8 @@ def test_a_rolling_restart_of_two_workers_loses_no_run(night, double):
     await_that(lambda: {night.state(run)[0] for run in runs} == {"Completed"}, 300)
     print("states:", [night.state(run) for run in runs])
     assert made(double) == (12, 12)
-    assert {
-        json.loads(Path(f"results/{name}/latest/manifest.json").read_text())["outcome"] for name in names
-    } == {"Completed"}
+    manifests = [Path(f"results/{name}/latest/manifest.json").read_text() for name in names]
+    assert {json.loads(one)["outcome"] for one in manifests} == {"Completed"}
 
 
 def test_a_worker_that_is_killed_with_its_run_is_gone_on_with_by_the_next_run(night, double):
@@ -244,19 +240,8 @@ class Cluster:
     def start(self):
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
         log = str(self.data / "log")
-        command = [
-            *self.user,
-            str(self.bin / "pg_ctl"),
-            "-D",
-            str(self.data),
-            "-o",
-            options,
-            "-l",
-            log,
-            "-w",
-            "start",
-        ]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
+        command = [*self.user, str(self.bin / "pg_ctl"), "-D", str(self.data), "-o", options, "-l", log, "-w"]
+        subprocess.run([*command, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/")
 
     def stop(self, mode="immediate"):
         self.call("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")

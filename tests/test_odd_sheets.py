@@ -2,7 +2,7 @@
 
 import pytest
 
-from patternmill.errors import InputRefused
+from tests.spine import refuses
 from tests.test_tables import checked, codes
 
 H, TABS = "sku,prompt,category,option:size", "sku\tprompt\tcategory\toption:size"
@@ -30,7 +30,6 @@ SHEETS = {
     # --- ends of lines and of files
     "LF": (text(H, A, B), {}),
     "CRLF": (text(H, A, B, end="\r\n"), {}),
-    "CR": (text(H, A, B, end="\r"), {}),
     "mixed ends": (f"{H}\r\n{A}\n{B}\r{C}\r\n", {}),
     "no last end": (text(H, A, B)[:-1], {}),
     "many last ends": (text(H, A, B) + "\r\n" * 9, {}),
@@ -41,10 +40,8 @@ SHEETS = {
     "form feed": (text(H, A, "\f", B), {}),
     # --- marks of encodings
     "BOM": ("\ufeff" + text(H, A), {}),
-    "two BOMs": ("\ufeff\ufeff" + text(H, A), {}),
     "BOM before quotes": ('\ufeff"sku","prompt","category","option:size"\n' + text(A), {}),
     "BOM in mid-file": ("\ufeff" + text(H, A) + "\ufeff" + text(B), {}),
-    "UTF-16 LE": (text(H, A).encode("utf-16"), {}),
     "UTF-16 BE": (b"\xfe\xff" + text(H, A).encode("utf-16-be"), {}),
     "UTF-16 with tabs, as Excel's Unicode text": (tabs(H, A).encode("utf-16"), {}),
     "Windows-1252": (text(H, "A,fougères,Cushion,").encode("cp1252"), "unreadable_encoding"),
@@ -57,6 +54,8 @@ SHEETS = {
     "a thousand separators": (text(H, A, "," * 1000, B), {}),
     "nothing but separators": (text(",,,", ",,,"), "wrong_header"),
     "nothing": ("", "empty_file"),
+    "nothing but spaces": ("\n \n", "empty_file"),
+    "a separator that is said, alone": ("sep=;\n", "wrong_header"),
     "a header alone": (text(H), "header_only"),
     "a header and separators": (text(H, ",,,", ""), "header_only"),
     # --- cells that are missing or too many
@@ -78,7 +77,6 @@ SHEETS = {
     # --- separators
     "semicolons": (text(H, A, B).replace(",", ";"), {}),
     "semicolons and commas in prompts": (text(H, A).replace(",", ";") + "B;a, b, c, d, e;Cushion;50x50\n", {}),
-    "bars": (text(H, A, B).replace(",", "|"), {}),
     "tabs": (tabs(H, A, B), {}),
     "sep=;": ("sep=;\n" + text(H, A, ",b,Cushion,").replace(",", ";"), {3: "empty_sku"}),
     "SEP=; with CRLF": ("SEP=;\r\n" + text(H, A, end="\r\n").replace(",", ";"), {}),
@@ -102,6 +100,9 @@ SHEETS = {
     "a sorted header": (text(A, B, H, D), "wrong_header"),
     "no header": (text(A, B), "missing_column"),
     "a column twice": (text("sku,prompt,prompt,category", "A,x,y,Cushion"), "duplicate_header"),
+    "a column in two spellings": (text("sku,prompt,category,category_id", "A,b,c,d"), "duplicate_header"),
+    "a column is missing": (text("sku,prompt", "A,b"), "missing_column"),
+    "two ways to select": (text("sku,prompt,category,selections,option:size", "A,b,c,,d"), "conflicting_columns"),
     "a prompt that is called sku": (text(H, "A,sku,Cushion,50x50"), {}),
     # --- quotes
     "all in quotes": (text(*('"' + one.replace(",", '","') + '"' for one in (H, A, B))), {}),
@@ -141,14 +142,9 @@ SHEETS = {
         tabs(H, 'A,"x,Cushion,', *(B.replace("B", f"B{n}") for n in range(9000))), {}),
     "a cell that is too long": (text(H, f"A,{'x' * 140_000},Cushion,50x50"), "cell_too_long"),
     # --- what programs leave
-    "nan": (text(H, "A,nan,Cushion,50x50", B), {2: "placeholder"}),
-    "the zero of a lookup": (text(H, "A,0,Cushion,50x50", B), {2: "placeholder"}),
-    "an error in German": (text(H, "A,#BEZUG!,Cushion,50x50", B), {2: "spreadsheet_error"}),
     "an error as a sku": (text(H, "#N/A,herons,Cushion,50x50", B), {2: "spreadsheet_error"}),
     "an error as a category": (text(H, "A,herons,#REF!,50x50", B), {2: "spreadsheet_error"}),
     "an error as a size": (text(H, "A,herons,Cushion,#VALUE!", B), {2: "spreadsheet_error"}),
-    "a long number": (text(H, "4.01E+12,herons,Cushion,50x50", B), {2: "number_as_shown"}),
-    "a date": (text(H, "1-Mar,herons,Cushion,50x50", B), {2: "date_as_shown"}),
     "the same sku in another case": (text(H, A, A.replace("A", "a ")), {2: "duplicate_sku", 3: "duplicate_sku"}),
     "skus that differ by a zero": (text(H, A.replace("A", "007"), A.replace("A", "7")), {}),
     "a soft hyphen in a sku": (text(H, "A\u00ad1,herons,Cushion,50x50"), {2: "unsafe_characters"}),
@@ -156,6 +152,8 @@ SHEETS = {
     "no-break spaces around words": (text(H, "A,\u00a0herons\u00a0,\u00a0Cushion,50\u00a0x\u00a050"), {}),
     # --- other files
     "a web page": ("<html><body>Sign in</body></html>", "not_csv"),
+    "a whole web page": ("<!DOCTYPE html><table>", "not_csv"),
+    "JSON with a margin": ('  {"sku": 1}', "not_csv"),
     "JSON": ('[{"sku": "A"}]', "not_csv"),
     "gzip": (b"\x1f\x8b\x08\0\0", "file_unreadable"),
     "PDF": (b"%PDF-1.7\n", "not_csv"),
@@ -168,9 +166,8 @@ SHEETS = {
 def test_odd_sheets(tmp_path, name):
     content, refused = SHEETS[name]
     if isinstance(refused, str):
-        with pytest.raises(InputRefused) as refusal:
+        with refuses(refused) as refusal:
             checked(tmp_path, content)
-        assert refusal.value.code == refused, refusal.value
         assert refusal.value.remedy
     else:
         assert codes(checked(tmp_path, content)) == set(refused.items())

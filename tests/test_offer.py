@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from patternmill.errors import Refusal
 from patternmill.offer import Category, offer_lines, parse_list, read_offer, with_options, word
+from tests.spine import refuses
 
 LIST = {
     "categories": [{"categoryId": "cat_a", "name": "Cushion"}, {"categoryId": "cat_b", "name": "Tote bag"}]
@@ -51,24 +51,18 @@ def test_options_that_cannot_be_read_are_not_checked(answer):
 @pytest.mark.parametrize(
     ("answer", "names"),
     [
-        (LIST, ("Cushion", "Tote bag")),
-        ([{"id": 7, "label": "Mug"}], ("Mug",)),
-        ({"items": [{"slug": "mug"}], "nextCursor": None}, ("mug",)),
-        ({"data": {"list": ["cat_a"]}}, ("cat_a",)),
-        ({"opaque": 1}, ()),
-        ({"categories": []}, ()),
+        (LIST, ("Cushion", "Tote bag")), ([{"id": 7, "label": "Mug"}], ("Mug",)),
+        ({"items": [{"slug": "mug"}], "nextCursor": None}, ("mug",)), ({"data": {"list": ["cat_a"]}}, ("cat_a",)),
+        ({"opaque": 1}, ()), ({"categories": []}, ()),
     ],
-)
+)  # fmt: skip
 def test_shapes_of_the_list(answer, names):
     assert tuple(one.title for one in parse_list(answer).categories or ()) == names
 
 
 def test_labels_are_names_too_and_the_value_is_sent():
-    option = {
-        "id": "colour",
-        "label": "Farbe",
-        "choices": [{"value": "w1", "label": "White"}, {"value": "w2", "label": "Ivory"}],
-    }
+    choices = [{"value": "w1", "label": "White"}, {"value": "w2", "label": "Ivory"}]
+    option = {"id": "colour", "label": "Farbe", "choices": choices}
     category = Category.model_validate({"id": "cat_a", "options": [option]})
     (found,) = category.find("farbe")
     assert found.find("white") == ("w1",)
@@ -98,16 +92,14 @@ def test_a_service_that_is_away_is_remembered_and_said():
     assert offer.answers == {}
     assert offer.notes == ("The list of categories is the last one read: the service is away.",
                            "The options of Cushion are the last ones read: the service is away.")  # fmt: skip
-    with pytest.raises(Refusal) as refused:
+    with refuses("offer_unreachable"):
         asyncio.run(read_offer(ask, {"": LIST}.get, ["Cushion"]))
-    assert refused.value.code == "offer_unreachable"
 
 
 def test_the_offer_is_shown_as_it_is_written_in_a_sheet():
     async def ask(operation, question):
-        return (
-            LIST if operation == "categories/list" else DETAILS if question["categoryId"] == "cat_a" else {}
-        )
+        details = DETAILS if question.get("categoryId") == "cat_a" else {}
+        return LIST if operation == "categories/list" else details
 
     offer = asyncio.run(read_offer(ask, lambda name: None, None))
     assert list(offer_lines(offer, ["cushion"])) == [

@@ -80,11 +80,7 @@ def test_a_resend_goes_before_what_is_new_and_operations_do_not_wait_for_each_ot
             order.append(name)
 
         pace.creates[Stage.PATTERN].hold(1.0)
-        turns = [
-            turn("new", Stage.PATTERN),
-            turn("again", Stage.PATTERN, 0),
-            turn("product", Stage.PRODUCT),
-        ]
+        turns = [turn("new", Stage.PATTERN), turn("again", Stage.PATTERN, 0), turn("product", Stage.PRODUCT)]
         await asyncio.gather(*turns)
         return order
 

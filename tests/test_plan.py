@@ -12,20 +12,8 @@ def row(number=2, prompt="blue herons", sku="A-1"):
 
 
 def attempt(item, state, number=1, **more):
-    return Attempt(
-        item.request_id(number),
-        item.id,
-        number,
-        item.stage,
-        item.operation,
-        "production",
-        "spring",
-        "run",
-        item.label,
-        "{}",
-        state,
-        **more,
-    )
+    place = item.stage, item.operation, "production", "spring", "run", item.label, "{}"
+    return Attempt(item.request_id(number), item.id, number, *place, state, **more)
 
 
 ITEM = row().product
@@ -85,16 +73,10 @@ def test_what_goes_on_comes_first_and_what_ended_badly_before_comes_last():
 @pytest.mark.parametrize(
     ("items", "money", "numbers"),
     [
-        (None, None, [2, 3, 4]),
-        (5, None, [2, 3, 4]),
-        (4, None, [2, 3]),
-        (3, None, [2, 3]),
-        (1, None, []),
-        (None, 60, [2, 3]),
-        (None, 59, [2]),
-        (0, 0, []),
+        (None, None, [2, 3, 4]), (5, None, [2, 3, 4]), (4, None, [2, 3]), (3, None, [2, 3]), (1, None, []),
+        (None, 60, [2, 3]), (None, 59, [2]), (0, 0, []),
     ],
-)
+)  # fmt: skip
 def test_limits_cut_whole_rows(items, money, numbers):
     plan = planned([row(2, sku="A-1"), row(3, sku="A-2"), row(4, "waves", "A-3")])
     assert [one.number for one in affordable(plan, items, money)] == numbers

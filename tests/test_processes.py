@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.double import Double, Weather, serving
-from tests.double.server import KEY
 from tests.spine import drop_postgres, new_postgres
+from tests.test_crashes import UNSHOWN, about
 from tests.test_runs import row, sheet
 
 ROOT = Path(__file__).parent.parent
@@ -46,11 +46,8 @@ def test_a_server_that_is_lost_in_mid_run_stops_no_purchase_and_ends_the_command
     sheet(*(row(number) for number in range(12)))
     home = tmp_path / "home"
     with serving(double) as address:
-        about = {"STUDIO_URL": address, "API_KEY": KEY, "HOME": str(home)}
         environment = {name: text for name, text in os.environ.items() if not name.startswith("PREFECT_")}
-        environment |= {f"PATTERNMILL_{name}": text for name, text in about.items()} | {
-            "PYTHONPATH": str(ROOT)
-        }
+        environment |= about(address) | {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "cli.main", "import", "spring.csv"]
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -72,12 +69,10 @@ def test_two_catalogs_with_equal_rows_at_once_buy_nothing_twice(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     rows = [row(number) for number in range(20)]
     with serving(double) as address:
-        about = {"PATTERNMILL_STUDIO_URL": address, "PATTERNMILL_API_KEY": KEY, **ledger}
         processes = []
         for name in ("spring", "summer"):
             sheet(*rows, name=f"{name}.csv")
-            environment = {**os.environ, "PATTERNMILL_HOME": f"home-{name}", **about, "PYTHONPATH": str(ROOT)}
-            environment["PREFECT_API_URL"] = "http://127.0.0.1:9/api"
+            environment = {**os.environ, **about(address, HOME=f"home-{name}"), **ledger, **UNSHOWN}
             command = [sys.executable, "-m", "cli.main", "import", f"{name}.csv"]
             processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
         ends = [process.communicate(timeout=120)[0] for process in processes]

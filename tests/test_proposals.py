@@ -111,13 +111,8 @@ def test_a_sheet_that_is_wrong_in_several_ways_hears_all_of_it_at_once(tmp_path)
     with pytest.raises(Unsaid) as refused:
         checked(tmp_path, GERMAN.encode("cp1252"), offer=OFFER)
     said, proposals = str(refused.value), refused.value.proposals
-    for text in (
-        "is not UTF-8",
-        "no column `sku` or `prompt` or `category`",
-        "`Kissen`",
-        "option:fabric",
-        "`Tasse`",
-    ):
+    columns = "no column `sku` or `prompt` or `category`"
+    for text in ("is not UTF-8", columns, "`Kissen`", "option:fabric", "`Tasse`"):
         assert text in said
     assert [(one.line, one.is_certain) for one in proposals] == [
         ('encoding = "cp1252"', False),
@@ -140,9 +135,7 @@ def test_a_column_may_be_a_remark_where_nothing_needs_it_or_it_has_other_cells_o
     assert proposed("Stoff", "Samt") == {'"Stoff" = "option:fabric"': True}
     assert proposed("Farbe", "rot") == {'"Farbe" = "option:colour"': False}
     assert proposed("Stoff", "wie immer") == {'"Stoff" = "option:fabric"': False}
-    assert proposed("Stoff,Fabric", "Samt,cotton") == {
-        '"Stoff" = "option:fabric"': False,
-    }
+    assert proposed("Stoff,Fabric", "Samt,cotton") == {'"Stoff" = "option:fabric"': False}
     assert proposed("Stoff,option:fabric", "Samt,") == {}
 
 

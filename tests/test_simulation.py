@@ -12,28 +12,16 @@ ROOT = Path(__file__).resolve().parent.parent
 SEEDS = range(17)
 #: Bugs of `tests/simulation/bugs.py`, a part of what the judge says about each, and a seed that shows it.
 BUGS = [
-    ("new_id_per_try", "WRONG twice", 6),
-    ("job_before_intent", "WRONG twice", 3),
-    ("next_attempt_in_doubt", "WRONG twice", 1),
-    ("poll_error_is_failure", "WRONG twice", 17),
-    ("failure_not_confirmed", "WRONG twice", 6),
-    ("drivers_ignored", "WRONG twice", 56),
-    ("overlap_ignored", "WRONG twice", 56),
-    ("age_ignored", "WRONG twice", 244),
-    ("duplicates_not_read", "WRONG wrong_advice", 32),
-    ("each_remake_moves", "WRONG twice", 2),
-]
+    ("new_id_per_try", "WRONG twice", 6), ("job_before_intent", "WRONG twice", 3),
+    ("next_attempt_in_doubt", "WRONG twice", 1), ("poll_error_is_failure", "WRONG twice", 17),
+    ("failure_not_confirmed", "WRONG twice", 6), ("drivers_ignored", "WRONG twice", 56),
+    ("overlap_ignored", "WRONG twice", 56), ("age_ignored", "WRONG twice", 244),
+    ("duplicates_not_read", "WRONG wrong_advice", 32), ("each_remake_moves", "WRONG twice", 2),
+]  # fmt: skip
 HAPPENED = (
-    "deaths",
-    "Paused",
-    "SkippedOverlap",
-    "settled: job",
-    "settled: resend",
-    "settled: write-off",
-    "purchases",
-    "remakes",
-    "orders",
-)
+    "deaths", "Paused", "SkippedOverlap", "settled: job", "settled: resend", "settled: write-off", "purchases",
+    "remakes", "orders",
+)  # fmt: skip
 
 
 def played(*arguments, **env):

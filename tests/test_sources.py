@@ -185,12 +185,8 @@ def test_the_setting_names_sources_as_json_or_in_a_file(tmp_path, monkeypatch):
     (tmp_path / "sources.toml").write_text('teas = {url = "https://b.example", header = "X-Key: canary"}')
     monkeypatch.setenv("PATTERNMILL_SOURCES", str(tmp_path / "sources.toml"))
     assert find_source("teas", read_settings().sources).header == "X-Key: canary"
-    for wrong in (
-        '{"teas": "canary',
-        "canary.toml",
-        '{"teas": {"url": "x", "canary": 1}}',
-        '{"a": {"header": "canary"}}',
-    ):
+    strange = '{"teas": {"url": "x", "canary": 1}}'
+    for wrong in ('{"teas": "canary', "canary.toml", strange, '{"a": {"header": "canary"}}'):
         monkeypatch.setenv("PATTERNMILL_SOURCES", wrong)
         with pytest.raises(Refusal, match="PATTERNMILL_SOURCES") as caught:
             read_settings()
@@ -218,12 +214,8 @@ def test_a_run_of_a_source_is_named_after_it_and_records_no_secret(tmp_path, mon
     ):
         address = server.at("/spring.csv.gz?key=canary")
         named = {"teas": {"url": address, "header": "X-Key: canary"}}
-        for name, text in {
-            "STUDIO_URL": service,
-            "API_KEY": KEY,
-            "HOME": "home",
-            "SOURCES": json.dumps(named),
-        }.items():
+        about = {"STUDIO_URL": service, "API_KEY": KEY, "HOME": "home", "SOURCES": json.dumps(named)}
+        for name, text in about.items():
             monkeypatch.setenv(f"PATTERNMILL_{name}", text)
         end = asyncio.run(carry_out(Request(file="teas")))
         Path("spring.csv.mapping.toml").write_text('[columns]\nArt = "sku"\n')

@@ -1,8 +1,9 @@
-"""The network under the client: stale connections, names that are not found, certificates, a steady 1 % of faults."""
+"""The network under the client: odd answers, stale connections, names not found, certificates, 1 % of faults."""
 
 import asyncio
 import contextlib
 import datetime
+import gzip
 import ipaddress
 import json
 import os
@@ -18,16 +19,24 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from patternmill.errors import Refusal
 from patternmill.service.answers import Accepted, Held, Refused, Stop
 from patternmill.service.client import Client
 from patternmill.states import Outcome
-from tests.test_client import BODY, INTENDED, READY, nobody, raw, settings
+from tests.test_client import BODY, INTENDED, JOB, KEY, nobody, refuse, settings
 from tests.test_runs import double, row, run, sheet  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
+READY = json.dumps(JOB).encode()
+
+
+def raw(status, body, headers=""):
+    return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+
+
 KEPT = raw(200, READY, "connection: keep-alive\r\n")
 TOO_LONG = raw(400, b'{"error": "prompt is too long"}')
-CLOSED = b""
+CLOSED = None
 
 
 class Connections:
@@ -35,7 +44,7 @@ class Connections:
 
     def __init__(self, *scripts, context=None):
         self.scripts, self.context = list(scripts), context
-        self.bodies, self.begun = [], 0
+        self.heads, self.bodies, self.begun = [], [], 0
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.context)
@@ -46,8 +55,10 @@ class Connections:
         self.server.close()
         await asyncio.sleep(0.05)
 
-    def client(self, host="127.0.0.1"):
-        return Client(settings(studio_url=f"http{'s' if self.context else ''}://{host}:{self.port}/v1"))
+    def client(self, host="127.0.0.1", **more):
+        return Client(
+            settings(studio_url=f"http{'s' if self.context else ''}://{host}:{self.port}/v1", **more)
+        )
 
     async def _serve(self, reader, writer):
         self.begun += 1
@@ -56,15 +67,87 @@ class Connections:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
                 self.bodies.append(json.loads(await reader.readexactly(length)))
+                self.heads.append(head)
                 if answer is CLOSED:
                     writer.transport.abort()
-                writer.write(answer)
+                writer.write(answer or b"")
                 await writer.drain()
         writer.close()
 
 
 async def created(client):
     return await client.create(INTENDED, in_doubt=False, is_other=nobody)
+
+
+def on_the_wire(*scripts, **more):
+    """Return what a create comes to at such a server, and the bodies that it got."""
+
+    async def main():
+        async with Connections(*scripts) as server, server.client(**more) as client:
+            return await created(client), server.bodies
+
+    return asyncio.run(main())
+
+
+# --- answers
+
+
+def test_a_create_that_may_not_leave_gets_no_further_than_its_head():
+    async def main():
+        async with Connections([raw(200, READY)]) as server, server.client() as client:
+            client.confirm = refuse
+            with pytest.raises(Refusal, match="Another run"):
+                await created(client)
+            return server.bodies
+
+    assert not asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        raw(200, READY), KEPT, raw(200, READY, f"Content-Security-Policy: {'x' * 20_000}\r\n"),
+        raw(200, gzip.compress(READY), "Content-Encoding: gzip\r\n"),
+        raw(200, READY.replace(b"null", b'"Gr\xf6\xdfe"')), raw(200, json.dumps(JOB).encode("utf-16")),
+        raw(200, b"\xef\xbb\xbf" + READY),
+        b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(READY), READY),
+    ],
+)  # fmt: skip
+def test_odd_answers_are_read(answer):
+    assert on_the_wire([answer])[0] == Accepted("job_1")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CLOSED, b"", b"HTTP/1.1 200 X\r\nContent-Length: 999\r\n\r\n{", b"not HTTP at all\r\n\r\n",
+        raw(200, gzip.compress(b"0" * (64 << 20)), "Content-Encoding: gzip\r\n"),
+        raw(200, b"broken", "Content-Encoding: gzip\r\n"), raw(200, b"[" * (5 << 20)),
+    ],
+    ids=["reset", "closed", "cut short", "no HTTP", "bomb", "broken", "huge"],
+)  # fmt: skip
+def test_what_cannot_be_read_leaves_the_request_in_doubt(answer):
+    decision, bodies = on_the_wire([answer], [TOO_LONG])
+    assert isinstance(decision, Held) and decision.code == "refused_in_doubt" and len(bodies) == 2
+
+
+def test_a_dripping_answer_ends_at_the_deadline():
+    drip = b"HTTP/1.1 200 X\r\nContent-Length: 99\r\nconnection: keep-alive\r\n\r\n{"
+    assert on_the_wire([drip, KEPT], [KEPT], request_timeout=0.3)[0] == Accepted("job_1")
+
+
+def test_a_redirect_to_elsewhere_never_gets_the_key(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # and loopback is reached without the proxy
+
+    async def main():
+        async with Connections([KEPT]) as other:
+            away = raw(307, b"", f"Location: http://127.0.0.1:{other.port}/v1/patterns/create\r\n")
+            async with Connections([away]) as server, server.client() as client:
+                return await created(client), server.heads, other.begun
+
+    decision, heads, elsewhere = asyncio.run(main())
+    assert isinstance(decision, Stop) and decision.code == "wrong_address" and not elsewhere
+    assert f"Authorization: Bearer {KEY}".encode() in heads[0] and b"User-Agent: patternmill/" in heads[0]
 
 
 # --- kept connections

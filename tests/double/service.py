@@ -18,12 +18,9 @@ OPTIONS = [{"name": "size", "values": ["s", "m", "xl"]}, {"name": "label"}]
 #: A size that is offered and not made, and words in a prompt: refused at once, and refused by its job.
 NOT_MADE, REFUSED, UNSAFE = "xl", "[refused]", "[unsafe]"
 _STAGES = {
-    "patterns/create": "pattern",
-    "products/create": "product",
-    "checkouts/create": "checkout",
-    "references/create": "reference",
-    "refine/recolor": "refinement",
-}
+    "patterns/create": "pattern", "products/create": "product", "checkouts/create": "checkout",
+    "references/create": "reference", "refine/recolor": "refinement",
+}  # fmt: skip
 _KINDS = {"refinement": "pattern"}
 #: What is made at once, and is answered with no job.
 _AT_ONCE = frozenset({"checkout", "reference"})

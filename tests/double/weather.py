@@ -40,14 +40,8 @@ WORDS: Mapping[str, tuple[int, Any]] = {
 }
 #: Those that answer with the job, in their way; `forgets` does so for some hours only.
 JOBS = (
-    "same job",
-    "stored answer",
-    "another job",
-    "in progress",
-    "failed as a duplicate",
-    "looks up",
-    "forgets",
-)
+    "same job", "stored answer", "another job", "in progress", "failed as a duplicate", "looks up", "forgets",
+)  # fmt: skip
 DIALECTS = (*JOBS, *WORDS)
 #: How long `forgets` knows a request ID; the program must not send one again after 12 hours.
 REMEMBERED = 13 * 3600.0

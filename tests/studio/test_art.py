@@ -38,14 +38,11 @@ def test_case_and_spaces_do_not_change_the_recipe():
 @pytest.mark.parametrize(
     ("prompt", "ground"),
     [
-        ("blue herons on cream", "cream"),
-        ("daisies on a navy background", "navy"),
-        ("white dots against terracotta", "terracotta"),
-        ("oranges on sky blue", "sky"),
-        ("arches in navy and white", "white"),
-        ("Zitronen auf salbeigrünem Grund", "sage"),
+        ("blue herons on cream", "cream"), ("daisies on a navy background", "navy"),
+        ("white dots against terracotta", "terracotta"), ("oranges on sky blue", "sky"),
+        ("arches in navy and white", "white"), ("Zitronen auf salbeigrünem Grund", "sage"),
     ],
-)
+)  # fmt: skip
 def test_ground_has_the_colour_of_the_prompt(prompt, ground):
     """`on cream` is a cream ground."""
     assert recipe(prompt).palette.ground == words.HEX[ground]
@@ -68,20 +65,13 @@ def test_thing_has_its_colour(prompt, thing, colour):
 @pytest.mark.parametrize(
     ("prompt", "motifs"),
     [
-        ("herons", ["heron"]),
-        ("leaves and ferns", ["fern"]),
-        ("cherry blossom", ["cherry", "flower"]),
-        ("rose peonies", ["flower"]),
-        ("lemon stripes", ["lemon"]),
-        ("lemon dots", ["dot"]),
-        ("bees on honeycomb", ["bee"]),
-        ("lavender sprigs", ["lavender"]),
-        ("Blaue Reiher im Schilf", ["heron", "reeds"]),
-        ("Erdbeeren und Kleeblätter", ["strawberry", "clover"]),
-        ("foxes", []),
-        ("", []),
+        ("herons", ["heron"]), ("leaves and ferns", ["fern"]), ("cherry blossom", ["cherry", "flower"]),
+        ("rose peonies", ["flower"]), ("lemon stripes", ["lemon"]), ("lemon dots", ["dot"]),
+        ("bees on honeycomb", ["bee"]), ("lavender sprigs", ["lavender"]),
+        ("Blaue Reiher im Schilf", ["heron", "reeds"]), ("Erdbeeren und Kleeblätter", ["strawberry", "clover"]),
+        ("foxes", []), ("", []),
     ],
-)
+)  # fmt: skip
 def test_motifs_are_recognised(prompt, motifs):
     """So are plurals, compounds, and words that are colours elsewhere."""
     assert [name.split()[1] for name in read_prompt(prompt).motifs] == motifs
@@ -194,12 +184,10 @@ def test_every_take_is_another_picture():
 @pytest.mark.parametrize(
     ("prompt", "digest"),
     [
-        ("blue herons on cream", "1df07c64f0b16360"),
-        ("tossed lemons on navy", "7a38455e4f086e4b"),
-        ("art deco fans in gold", "6715ca9f4481c7b8"),
-        ("jazz", "7cbec7e23973198e"),
+        ("blue herons on cream", "1df07c64f0b16360"), ("tossed lemons on navy", "7a38455e4f086e4b"),
+        ("art deco fans in gold", "6715ca9f4481c7b8"), ("jazz", "7cbec7e23973198e"),
     ],
-)
+)  # fmt: skip
 def test_drawing_of_a_prompt_is_pinned(prompt, digest):
     """A prompt draws for ever what was sold under it, on any machine."""
     assert hashlib.sha256(svg_of(recipe_of(Design(prompt=prompt))).encode()).hexdigest()[:16] == digest

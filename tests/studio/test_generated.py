@@ -92,12 +92,8 @@ def test_every_body_is_answered_as_documented(studio, seed):
     lines = [{"productId": product, "quantity": 1}]
     checkout = studio.ask("checkouts/create", requestId=f"known-checkout-{seed}", lines=lines)
     known = {"patternId": pattern, "productId": product, "checkoutId": checkout["checkoutId"], "lines": lines}
-    known |= MUG | {
-        "model": "atelier",
-        "modelId": "linocut",
-        "referenceIds": [],
-        "data": encoded_picture("teal"),
-    }
+    known |= MUG | {"model": "atelier", "modelId": "linocut", "referenceIds": []}
+    known["data"] = encoded_picture("teal")
     bodies = Bodies(seed, known)
     accepted = set()
     for name, perform in OPERATIONS.items():
@@ -158,25 +154,21 @@ class Client:
 
     def __init__(self, both, seed):
         self.both, self.dice = both, random.Random(seed)
-        self.jobs, self.made, self.checkouts = (
-            [],
-            {"patternId": ["nobody"], "productId": ["nobody"]},
-            ["nobody"],
-        )
+        self.jobs, self.checkouts = [], ["nobody"]
+        self.made = {"patternId": ["nobody"], "productId": ["nobody"]}
 
     def step(self):
-        self.dice.choice(
-            [
-                self.pattern,
-                self.product,
-                self.recolor,
-                self.poll,
-                self.poll,
-                self.checkout,
-                self.order,
-                self.wait,
-            ]
-        )()
+        steps = [
+            self.pattern,
+            self.product,
+            self.recolor,
+            self.poll,
+            self.poll,
+            self.checkout,
+            self.order,
+            self.wait,
+        ]
+        self.dice.choice(steps)()
 
     def create(self, operation, **body):
         """Send a create; the same content has the same ID, so that many are sent again."""
@@ -193,10 +185,8 @@ class Client:
 
     def product(self):
         chosen = {"size": self.dice.choice(["s", "m"]), "label": ""}
-        category, built_on = (
-            self.dice.choice(["cat_mug", "cat_mug", "nobody"]),
-            self.dice.choice(self.made["patternId"]),
-        )
+        category = self.dice.choice(["cat_mug", "cat_mug", "nobody"])
+        built_on = self.dice.choice(self.made["patternId"])
         self.begin("products/create", patternId=built_on, categoryId=category, selections=chosen)
 
     def recolor(self):
@@ -237,6 +227,4 @@ def test_any_sequence_is_answered_as_by_the_double(tmp_path, seed):
             client.step()
         for _ in range(2):
             assert both.ask("references/create", requestId="ref", data=encoded_picture("teal"))
-        assert client.made["productId"][1:] and client.checkouts[1:] and both.double.paid, (
-            "it did not get far"
-        )
+        assert client.made["productId"][1:] and client.checkouts[1:] and both.double.paid, "it got not far"

@@ -13,12 +13,9 @@ from tests.studio.in_process import MUG, Clock, InProcess, encoded_picture
 
 #: Operations that may be repeated, and what they are sent with besides.
 REPEATED = {
-    "patterns/create": {"prompt": "waves"},
-    "refine/edit": {"prompt": "with shells"},
-    "references/create": {"data": encoded_picture("gold")},
-    "products/create": MUG,
-    "checkouts/create": {},
-}
+    "patterns/create": {"prompt": "waves"}, "refine/edit": {"prompt": "with shells"},
+    "references/create": {"data": encoded_picture("gold")}, "products/create": MUG, "checkouts/create": {},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +39,10 @@ def test_pattern_shows_what_it_was_made_of(studio, pattern_id):
 @pytest.mark.parametrize(
     ("operation", "fields"),
     [
-        ("edit", {"prompt": "with lemons"}),
-        ("recolor", {"palette": ["#101010", "#fafafa"]}),
-        ("crop", {"x": 0.25, "y": 0, "width": 0.5, "height": 0.5}),
-        ("extend", {"columns": 2, "rows": 1}),
+        ("edit", {"prompt": "with lemons"}), ("recolor", {"palette": ["#101010", "#fafafa"]}),
+        ("crop", {"x": 0.25, "y": 0, "width": 0.5, "height": 0.5}), ("extend", {"columns": 2, "rows": 1}),
     ],
-)
+)  # fmt: skip
 def test_refined_pattern_remembers_its_parent(studio, pattern_id, operation, fields):
     """It is a job that makes a new pattern: the parent's, and one change."""
     body = {"requestId": f"refine-{operation}", "patternId": pattern_id, **fields}
@@ -96,11 +91,10 @@ def test_reference_guides_a_pattern_and_is_deleted(studio):
 @pytest.mark.parametrize(
     ("data", "status", "code"),
     [
-        ("no base64!", 422, "invalid_picture"),
-        ("R0lGODlh", 422, "invalid_picture"),
+        ("no base64!", 422, "invalid_picture"), ("R0lGODlh", 422, "invalid_picture"),
         ("A" * 6_666_668, 413, "too_large"),
     ],
-)
+)  # fmt: skip
 def test_uploads_that_cannot_be_used_are_refused(studio, data, status, code):
     assert studio.code("references/create", {"requestId": "u", "data": data}) == (status, code)
     assert not list((studio.home / "references").glob("*.part"))
@@ -267,11 +261,10 @@ def test_pattern_takes_one_to_two_minutes(slow, clock):
 @pytest.mark.parametrize(
     ("prompt", "statuses"),
     [
-        ("x [fail]", ["failed", "failed"]),
-        ("x [FAIL once]", ["failed", "succeeded"]),
+        ("x [fail]", ["failed", "failed"]), ("x [FAIL once]", ["failed", "succeeded"]),
         ("x", ["succeeded", "succeeded"]),
     ],
-)
+)  # fmt: skip
 def test_failures_can_be_rehearsed(slow, clock, prompt, statuses):
     """Marks in a prompt make its jobs fail, with a reason, and never with a result."""
     jobs = [slow.ask("patterns/create", requestId=name, prompt=prompt) for name in "12"]
@@ -348,33 +341,19 @@ def test_every_operation_is_in_the_document(studio):
 
 LEAST = {"requestId": "f", "text": "t"}
 WITHIN = [
-    {},
-    {"requestId": " "},
-    {"requestId": "r" * 128},
-    {"text": "t" * 4000},
-    {"procedure": "p" * 200},
-    {"request": {"body": None, "userAgent": ""}},
-    {"request": {"body": [1, {"a": "b"}], "userAgent": "u" * 500}},
+    {}, {"requestId": " "}, {"requestId": "r" * 128}, {"text": "t" * 4000}, {"procedure": "p" * 200},
+    {"request": {"body": None, "userAgent": ""}}, {"request": {"body": [1, {"a": "b"}], "userAgent": "u" * 500}},
     {"response": {"status": 0, "body": "x", "durationMs": 0}},
-    {"response": {"status": 599, "body": {}, "durationMs": 1e9}},
-    {"agent": "a" * 100},
+    {"response": {"status": 599, "body": {}, "durationMs": 1e9}}, {"agent": "a" * 100},
     {"reportedAt": "2026-01-31T12:00:00.5+02:00"},
-]
+]  # fmt: skip
 BEYOND = [
-    ({"requestId": ""}, "requestId"),
-    ({"requestId": "r" * 129}, "requestId"),
-    ({"text": ""}, "text"),
-    ({"text": "t" * 4001}, "text"),
-    ({"procedure": "p" * 201}, "procedure"),
-    ({"request": []}, "request"),
-    ({"request": {"userAgent": "u" * 501}}, "request.userAgent"),
-    ({"response": {"status": -1}}, "response.status"),
-    ({"response": {"status": 600}}, "response.status"),
-    ({"response": {"durationMs": -0.1}}, "response.durationMs"),
-    ({"agent": "a" * 101}, "agent"),
-    ({"reportedAt": "yesterday"}, "reportedAt"),
-    ({"text": None}, "text"),
-]
+    ({"requestId": ""}, "requestId"), ({"requestId": "r" * 129}, "requestId"), ({"text": ""}, "text"),
+    ({"text": "t" * 4001}, "text"), ({"procedure": "p" * 201}, "procedure"), ({"request": []}, "request"),
+    ({"request": {"userAgent": "u" * 501}}, "request.userAgent"), ({"response": {"status": -1}}, "response.status"),
+    ({"response": {"status": 600}}, "response.status"), ({"response": {"durationMs": -0.1}}, "response.durationMs"),
+    ({"agent": "a" * 101}, "agent"), ({"reportedAt": "yesterday"}, "reportedAt"), ({"text": None}, "text"),
+]  # fmt: skip
 
 
 def reports(studio):
@@ -403,21 +382,14 @@ SECRET = "c4nary-Value"
 @pytest.mark.parametrize(
     "text",
     [
-        f"GET https://host/v1/jobs?key={SECRET} failed",
-        f"https://host/v1/jobs#access_token={SECRET}",
-        f"/v1/jobs?signature={SECRET}",
-        f"https://user:{SECRET}@host/v1",
-        f"curl -H 'Authorization: Bearer {SECRET}' host",
-        f"password={SECRET}&n=1",
-        f"api_key: {SECRET}",
-        f'{{"apiKey": "{SECRET} and more"}}',
-        json.dumps(json.dumps({"client_secret": SECRET})),
-        f"the key was studio_{SECRET * 2}",
-        f"sk-{SECRET}-{SECRET}",
-        f"eyJhbGciOi.eyJzdWIi.{SECRET}",
+        f"GET https://host/v1/jobs?key={SECRET} failed", f"https://host/v1/jobs#access_token={SECRET}",
+        f"/v1/jobs?signature={SECRET}", f"https://user:{SECRET}@host/v1",
+        f"curl -H 'Authorization: Bearer {SECRET}' host", f"password={SECRET}&n=1", f"api_key: {SECRET}",
+        f'{{"apiKey": "{SECRET} and more"}}', json.dumps(json.dumps({"client_secret": SECRET})),
+        f"the key was studio_{SECRET * 2}", f"sk-{SECRET}-{SECRET}", f"eyJhbGciOi.eyJzdWIi.{SECRET}",
         rf"https:\/\/host\/v1?x={SECRET}",
     ],
-)
+)  # fmt: skip
 def test_secrets_are_removed_from_the_text_of_a_report(studio, text):
     studio.ask("feedback/create", requestId="s", text=text)
     assert SECRET not in json.dumps(reports(studio)[0])
