@@ -60,6 +60,7 @@ check: setup ## ruff, mypy strict, import-linter, and what each room weighs next
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m benchmarks.rooms
+	$(BIN)/python -m benchmarks.concepts --check
 
 bench: setup ## measure against peers, side by side in one run: some ten minutes
 	$(BIN)/python -m benchmarks.run
