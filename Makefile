@@ -10,7 +10,7 @@ DAYS ?= 10
 TESTERS ?= 4
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --dist loadfile
 # Kept between runs: without, each process compiles the project anew, and each tester all tests.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check

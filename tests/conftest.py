@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +21,11 @@ async def {function}(file: str, catalog: str = "spring", environment: str | None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a Prefect server: it takes seconds, and Prefect leaves sockets open. Slow files come first."""
+    """Mark what needs a Prefect server: it takes seconds, and Prefect leaves sockets open."""
     for item in items:
         if {"server", "project"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: -slow[item.path])
 
 
 @pytest.fixture(scope="session")
