@@ -86,9 +86,18 @@ class Browser:
     def until(self, script, within=20):
         """Wait until a script comes to something true."""
         deadline = time.monotonic() + within
-        while not self.do(f"!!({script})"):
+        while not self._holds(script):
             assert time.monotonic() < deadline, f"{script}:\n{self.text()}"
             time.sleep(0.03)
+
+    def _holds(self, script):
+        """Return whether a script is true; it is not while another page is loaded."""
+        try:
+            return self.do(f"!!({script})")
+        except AssertionError as error:
+            if "navigated or closed" in str(error):
+                return False
+            raise
 
     def says(self, text, selector="body"):
         self.until(f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(text)})")

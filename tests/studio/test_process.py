@@ -198,6 +198,9 @@ def test_the_console_in_a_browser(tmp_path):
 
         browser.send("Page.navigate", url=checkout["checkoutUrl"])
         browser.says("Checkout", "h1")
+        browser.until(
+            "document.readyState === 'complete'"
+        )  # until its script is there, the form is sent as it is
         studio.end()
         click("Pay")
         browser.says("The studio has ended")
