@@ -43,7 +43,7 @@ import: $(VENV)/.installed ## turn FILE (default inputs/spring_catalog.csv) into
 up: $(VENV)/.installed ## Prefect UI, worker, deployments and the embedded studio in one terminal
 	$(BIN)/patternmill up $(ARGS)
 
-test: setup ## run all tests but the soak: some seven minutes on two cores
+test: setup ## run all tests but the soak: some eight minutes on two cores
 	$(PYTEST) -n $(TESTERS) tests
 
 test-quick: setup ## the tests without the slow ones: what to run while you work
