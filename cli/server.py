@@ -128,10 +128,17 @@ async def look_at_server(home: Path) -> dict[str, Any]:
 
 
 def _is_there(folder: Path) -> bool:
-    """Return whether a server may be configured, or that of the home runs; looked up without importing Prefect."""
+    """Return whether a server is configured, or that of the home runs."""
+    if "PREFECT_API_URL" in os.environ or (folder.is_dir() and Shared(folder, 0).is_alive()):
+        return True
     profiles = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "profiles.toml"
-    is_configured = "PREFECT_API_URL" in os.environ or profiles.exists()
-    return is_configured or (folder.is_dir() and Shared(folder, 0).is_alive())
+    if not profiles.exists():  # then Prefect, which takes a second, need not be imported
+        return False
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import PREFECT_API_URL
+
+    refresh_global_settings_context()
+    return bool(PREFECT_API_URL.value())
 
 
 def _direct() -> dict[str, str]:

@@ -151,8 +151,15 @@ def test_status_says_which_server_there_is_and_what_is_scheduled_there(
     assert (found["address"], found["says"]) == ("http://127.0.0.1:9/api", "does not answer")
 
 
-def test_status_starts_no_server_where_none_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "profile", ["", 'active = "mine"\n[profiles.mine]\n'], ids=["none", "without a server"]
+)
+def test_status_starts_no_server_where_none_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    if profile:
+        (tmp_path / "profiles.toml").write_text(profile)
     assert "none runs" in asyncio.run(look_at_server(tmp_path / "home"))["says"]
     assert not (tmp_path / "home").exists()
