@@ -13,7 +13,7 @@ import click
 from cli.server import look_at_server
 from patternmill.ledger.reports import history_lines, open_ledger, status_lines, status_record
 from patternmill.money import plain
-from patternmill.settings import Settings
+from patternmill.settings import STUDIO, Settings
 from patternmill.text import printable
 
 _ENVIRONMENT = click.option("--environment", help="The environment. Default: that of the settings.")
@@ -66,6 +66,8 @@ def _server_lines(found: dict[str, Any]) -> Iterator[str]:
 def _service_of(settings: Settings) -> str:
     key = "a key is set" if settings.api_key.get_secret_value() else "no key is set"
     place = "in PostgreSQL" if settings.ledger_url else settings.ledger_address
+    if settings.service == STUDIO and not settings.studio_url:
+        return f"{STUDIO}: the embedded studio; ledger {place}"
     return f"{settings.service}: {settings.studio_url or 'no service is configured'}, {key}; ledger {place}"
 
 

@@ -47,6 +47,7 @@ class Server:
         until = time.monotonic() + _SETTLING
         if not self.answers or not await _is_up():
             return False
+        # Only these know what has not been sent yet; a process that ended earlier would take it along.
         for sender in (EventsWorker, APILogWorker):
             await asyncio.to_thread(sender.drain_all, max(0.0, until - time.monotonic()))
         try:

@@ -97,7 +97,8 @@ def compare(
     added = wanted.keys() - living.keys()
     # What was refused is new as well, and a rename stays one where a sheet names both skus.
     new = {name for name in wanted if name in added or not (living[name].wants or living[name].product_id)}
-    doubted = {likeness_of(wanted[one].product) for one in new - added if '"rename"' in living[one].refusal}
+    codes = {name: json.loads(living[name].refusal or "{}").get("code") for name in new - added}
+    doubted = {likeness_of(wanted[name].product) for name, code in codes.items() if code == "rename"}
     left = defaultdict(list, {likeness: [sku] for likeness, sku in retired_elsewhere.items()})
     for row in all_known.values():
         is_unnamed = (row.key in gone or row.retired is not None) and row.key not in wanted

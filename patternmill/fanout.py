@@ -100,7 +100,7 @@ Made = tuple[Attempt | None, object]
 
 
 class Progress(Protocol):
-    """How many items have been made or followed to their end."""
+    """Counts the items that have been made or followed to their end."""
 
     made: int
 

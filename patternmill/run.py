@@ -250,10 +250,8 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
         for seen, take in run.moves:
             decisions.move(connection, environment, seen, take)
-        if kept_takes:
-            decisions.keep_takes(connection, environment, kept_takes)
-        if moved:
-            catalogs.want_rows(connection, environment, run.catalog, moved)
+        decisions.keep_takes(connection, environment, kept_takes)
+        catalogs.want_rows(connection, environment, run.catalog, moved)
 
     about = {
         "verb": request.verb, "source": name_of(request.file or ""), "max_items": request.max_items,

@@ -1,4 +1,4 @@
-"""What the trade calls columns, options, categories, values and units: vocabulary.toml, to be looked up."""
+"""Looks up what the trade calls columns, options, categories, values and units, in vocabulary.toml."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What the studio keeps: one model for each kind of record."""
+"""Defines what the studio keeps: one model for each kind of record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes in, and what is refused: bodies, forms, and every error as an exception that is the answer too."""
+"""Reads bodies and forms, and refuses them: each error is an exception that is its answer too."""
 
 from __future__ import annotations
 

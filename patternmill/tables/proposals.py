@@ -1,4 +1,4 @@
-"""What headers and words of a sheet were probably meant as, by the vocabulary and by nearness. It decides nothing."""
+"""Proposes what headers and words of a sheet probably mean, by the vocabulary and by nearness. Decides nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence

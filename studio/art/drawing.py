@@ -1,4 +1,4 @@
-"""What the drawing processes do: pictures drawn and kept as files, and uploaded ones read."""
+"""Draws pictures and keeps them as files, and reads uploaded ones, in processes of its own."""
 
 from __future__ import annotations
 
