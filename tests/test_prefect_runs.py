@@ -27,6 +27,7 @@ from tests.double import Double, Weather, serving
 from tests.double.server import KEY
 from tests.test_approval import form, read, resume
 from tests.test_flows import double, recorded  # noqa: F401
+from tests.test_prefect_server import servers_of
 from tests.test_runs import made, row, sheet
 from tests.test_secrets import called as run_process
 from tests.test_secrets import of_strangers
@@ -463,11 +464,7 @@ def test_a_server_of_our_own_that_freezes_in_mid_run_stops_no_purchase_and_holds
         )  # fmt: skip
         while not frozen.jobs and process.poll() is None:
             time.sleep(0.1)
-        servers = [
-            int(line.parent.name)
-            for line in Path("/proc").glob("[0-9]*/cmdline")
-            if is_server(line, tmp_path)
-        ]
+        servers = servers_of(tmp_path)
         for server in servers:
             os.kill(server, signal.SIGSTOP)
         try:
@@ -483,10 +480,3 @@ def test_a_server_of_our_own_that_freezes_in_mid_run_stops_no_purchase_and_holds
     assert "Traceback" not in said
     assert made(frozen) == (12, 12)
     assert time.time() - Path("results/spring/latest/manifest.json").stat().st_mtime < 120
-
-
-def is_server(line, home):
-    with contextlib.suppress(OSError):
-        words = line.read_bytes()
-        return b".shared" in words and str(home).encode() in words and b"prefect" in words
-    return False

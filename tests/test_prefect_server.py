@@ -1,6 +1,7 @@
 """The Prefect server of commands: the configured one, or one that they share and that ends with the last of them."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -72,6 +73,17 @@ def answers(address: str) -> bool:
         return False
 
 
+def servers_of(home: Path) -> list[int]:
+    """Return the processes of our Prefect servers on a home."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            if b"cli.shared" in words and str(home).encode() in words and b"cli.server" in words:
+                found.append(int(process.name))
+    return found
+
+
 def comes_true(condition: Callable[[], bool], seconds: float = 10) -> bool:
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
@@ -101,6 +113,18 @@ def test_it_is_bound_to_this_machine_and_its_pages_ask_its_own_port(server: Serv
     foreign = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
     preflight = httpx.options(f"{server.address}/flow_runs/filter", headers=foreign, trust_env=False)
     assert "access-control-allow-origin" not in preflight.headers
+
+
+def test_it_rests_while_nobody_asks_it(server: Server) -> None:
+    (process,) = servers_of(Path(os.environ["PREFECT_HOME"]))
+
+    def ticks() -> int:
+        return sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+    time.sleep(1.0)  # it has just begun
+    before = ticks()
+    time.sleep(2.0)
+    assert ticks() - before < 0.25 * 2.0 * os.sysconf("SC_CLK_TCK")
 
 
 def test_proxies_and_settings_of_others_do_not_reach_it(tmp_path: Path) -> None:
