@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from patternmill.errors import Halted, LeaseLost, Refusal
@@ -18,16 +19,16 @@ from patternmill.trust import REMEDY, Standing
 DRAIN = 20.0
 
 
+@dataclass(eq=False)
 class Halt:
     """Whether nothing more is begun. A person's stop overrides other reasons, and a lost lease that."""
 
-    def __init__(self) -> None:
-        self.reason: Refusal | None = None
-        #: Why nothing more of a stage is begun, while all else goes on.
-        self.stages: dict[str, Halted] = {}
-        #: Set, and replaced by another, whenever those who wait are to look again.
-        self.news = asyncio.Event()
-        self._until: float | None = None
+    reason: Refusal | None = None
+    #: Why nothing more of a stage is begun, while all else goes on.
+    stages: dict[str, Halted] = field(default_factory=dict)
+    #: Set, and replaced by another, whenever those who wait are to look again.
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _until: float | None = None
 
     def __bool__(self) -> bool:
         return self.reason is not None
@@ -83,28 +84,29 @@ def _weight(reason: Refusal | None) -> int:
     return 0 if reason is None else 2 if getattr(reason, "outcome", "") == Outcome.CANCELLED else 1
 
 
+@dataclass(eq=False)
 class Admission:
     """Lets items of a stage begin as the stage's standing allows, and next attempts once another has ended well."""
 
-    def __init__(self, halt: Halt, standings: Mapping[str, Standing]) -> None:
-        self._halt, self._standings = halt, standings
-        self._in_flight: Counter[str] = Counter()
-        #: Items that were let in, and whose intent is not on record yet.
-        self._coming: Counter[str] = Counter()
-        #: The good ends of each stage so far, and how many there were as an attempt failed.
-        self._good: Counter[str] = Counter()
-        self._good_before: dict[str, int] = {}
-        self._waiting: Counter[str] = Counter()
-        self._watchers = 0
+    halt: Halt
+    standings: Mapping[str, Standing]
+    _in_flight: Counter[str] = field(default_factory=Counter)
+    #: Items that were let in, and whose intent is not on record yet.
+    _coming: Counter[str] = field(default_factory=Counter)
+    #: The good ends of each stage so far, and how many there were as an attempt failed.
+    _good: Counter[str] = field(default_factory=Counter)
+    _good_before: dict[str, int] = field(default_factory=dict)
+    _waiting: Counter[str] = field(default_factory=Counter)
+    _watchers: int = 0
 
     def may_begin(self, stage: str) -> bool:
         """Return whether items of the stage are begun at all."""
-        return not self._halt and stage not in self._halt.stages
+        return not self.halt and stage not in self.halt.stages
 
     async def admit(self, stage: str) -> bool:
         """Wait until an item of the stage may be begun, and count it; False where the run or the stage is halted."""
         while self.may_begin(stage):
-            room = self._standings.get(stage, Standing()).room
+            room = self.standings.get(stage, Standing()).room
             if room is None or room > self._coming[stage] or not self._in_flight[stage] + self._coming[stage]:
                 self._coming[stage] += 1
                 return True
@@ -132,13 +134,13 @@ class Admission:
         if attempt.result_id:
             self._good[attempt.stage] += 1
         self._wake()
-        problem = self._standings.get(attempt.stage, Standing()).problem
-        return "" if attempt.stage in self._halt.stages else problem
+        problem = self.standings.get(attempt.stage, Standing()).problem
+        return "" if attempt.stage in self.halt.stages else problem
 
     def halt_stage(self, attempt: Attempt, problem: str, last: str) -> None:
         """Begin nothing more of a stage."""
         text, words = f"Of {attempt.stage}s, {problem}.", f"The last: {last.removesuffix('.')}."
-        self._halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
+        self.halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
         self._wake()
 
     async def another_ends_well(self, failed: Attempt) -> bool:
@@ -159,25 +161,27 @@ class Admission:
     async def _news(self) -> None:
         self._watchers += 1
         try:
-            await self._halt.news.wait()
+            await self.halt.news.wait()
         finally:
             self._watchers -= 1
 
     def _wake(self) -> None:
         if self._watchers:
-            self._halt.wake()
+            self.halt.wake()
 
 
+@dataclass(eq=False)
 class Stops:
     """The signals that end this process, passed on to the runs in it and then to who handled them before."""
 
-    def __init__(self) -> None:
-        #: Whether the process is to end: no run begins any more.
-        self.is_stopped = False
-        #: Whether the process is a command of ours, which ends by itself.
-        self.is_command = False
-        self._halts: list[Callable[[], Any]] = []
-        self._before: dict[int, Any] = {}
+    #: Whether the process is to end: no run begins any more.
+    is_stopped: bool = False
+    #: Whether the process is a command of ours, which ends by itself.
+    is_command: bool = False
+    #: The signal that came.
+    number: int = 0
+    _halts: list[Callable[[], Any]] = field(default_factory=list)
+    _before: dict[int, Any] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def watched(self, halt: Halt) -> Iterator[None]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from patternmill.errors import Halted, Refusal
@@ -270,7 +271,8 @@ class Purchases:
             halt, good = connection.row(_SINCE, **place)
             tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
             here = {"run_id": self.driver, "after": self._first_event}
-            is_accepted = bool(tail) and connection.row(_ACCEPTED_HERE, **place, **here) is not None
+            is_told = "invalid_request" in map(attrgetter("code"), tail)
+            is_accepted = is_told and connection.row(_ACCEPTED_HERE, **place, **here) is not None
             self.standings[stage] = standing(tail, good > halt, is_accepted)
 
     async def take_over(self, attempt: Attempt) -> Attempt:
