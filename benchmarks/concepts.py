@@ -40,8 +40,8 @@ _FEATURES: dict[str, tuple[str, str]] = {
         "whoever pays", "patternmill/plan.py patternmill/changes.py patternmill/agreement.py "
         "cli/questions.py"),
     "making items, and stops": (
-        "everybody", "patternmill/engine.py patternmill/fanout.py patternmill/halt.py"),
-    "trust: is it the row, or the service?": ("whoever pays", "patternmill/trust.py"),
+        "everybody", "patternmill/engine.py patternmill/fanout.py"),
+    "halts: is it the row, or the service?": ("whoever pays", "patternmill/halt.py"),
     "pause for all runs": ("on call", "patternmill/ledger/brake.py"),
     "settling what is held or in doubt": ("on call", "patternmill/settlement.py cli/deciding.py"),
     "service: requests, answers, evidence": (

@@ -19,7 +19,7 @@ BUDGETS = {
     "cli": 2_300,
     "states items changes plan offer text vocabulary errors settings files contract logs": 1_600,
     "request records run pipeline agreement ending mark settlement remake": 1_260,
-    "engine halt trust fanout": 700,
+    "engine halt fanout": 700,
     "patternmill/ledger": 1_860,
     "patternmill/service": 1_245,
     "patternmill/tables": 2_200,

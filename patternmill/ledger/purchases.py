@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from patternmill.errors import Halted, Refusal
+from patternmill.halt import Event, Standing, standing
 from patternmill.items import Item
 from patternmill.ledger.attempts import (
     COLUMNS,
@@ -23,7 +24,6 @@ from patternmill.ledger.leases import Lease
 from patternmill.plan import BOUGHT, Action, Step, next_action
 from patternmill.settings import Settings
 from patternmill.states import Attempt, Outcome, State
-from patternmill.trust import Event, Standing, standing
 
 _LAST = f"SELECT {COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
 _ONE = f"SELECT {COLUMNS} FROM attempts WHERE request_id = :request_id"
