@@ -1,7 +1,7 @@
 """The plan of a run: what its sheet wants, what the ledger has, how that is told, and what needs a person's word."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from patternmill.records import content_of
 from patternmill.request import Agreement, Question
 from patternmill.run import Run
 from patternmill.settings import STUDIO
+from patternmill.states import CatalogRow
 from patternmill.text import counted, money, sku_key
 
 if TYPE_CHECKING:
@@ -39,21 +40,34 @@ _REASONS = {
 
 def plan_run(run: Run, checked: "Checked") -> Plan:
     """Return what is to be made for the rows, why, and what the sheet changes. Writes nothing."""
-    settings, request = run.settings, run.request
-    decisions = decisions_of(run.database, settings.service)
+    decisions = decisions_of(run.database, run.settings.service)
     for seen, take in run.moves:
         decisions[seen.pattern] = replace(seen, take=take, verdict=Verdict.NONE)
-    rows = list(_rows(run, checked.rows, decisions))
-    wanted = set[str]()
+    plan = plan_rows(run, list(_rows(run, checked.rows, decisions)))
+    if run.request.is_of_record:
+        return plan
+    changes = _changes(run, checked, plan, decisions)
+    return _within_limits(run, replace(plan, changes=changes))
+
+
+def plan_rows(run: Run, rows: Sequence[Row]) -> Plan:
+    """Return what is to be made for rows, by the last attempts at their items."""
+    settings, wanted = run.settings, set[str]()
     for row in rows:
         wanted.update(map(attrgetter("id"), row.chain))
     prices = dict(zip(Stage, map(settings.price, Stage), strict=True))
     last = last_attempts(run.database, settings.service, wanted)
-    plan = make_plan(rows, last, settings.attempts, prices, request.is_of_record)
-    if request.is_of_record:
-        return plan
-    changes = _changes(run, checked, plan, decisions)
-    return _within_limits(run, replace(plan, changes=changes))
+    return make_plan(rows, last, settings.attempts, prices, run.request.is_of_record)
+
+
+def recorded_rows(run: Run, rows: Sequence[CatalogRow]) -> list[Row]:
+    """Return rows of the catalog as they were begun: without those that by now would want another item."""
+    from patternmill.tables.kept import kept_sheet
+
+    checked = kept_sheet(rows)
+    wanted = dict(zip(checked.sheet.rows.index.tolist(), map(attrgetter("wants"), rows), strict=True))
+    found = _rows(run, checked.rows, decisions_of(run.database, run.settings.service))
+    return [row for row in found if row.product.id == wanted[row.number]]
 
 
 def _within_limits(run: Run, plan: Plan) -> Plan:

@@ -64,7 +64,7 @@ class Engine:
         last = step.attempt
         try:
             if last and last.state is State.FAILED and last.job_id:
-                lives = self.purchases.has_living_driver(last)  # so that this is not the next run
+                lives = self.purchases.is_of_now(last)  # so that this is not the next run
                 is_doubted = lives or self.purchases.standings[last.stage].room is not None
                 if is_doubted and not await self.admission.another_ends_well(last) and lives:
                     return last
@@ -179,6 +179,6 @@ class Engine:
     async def _noted(self, attempt: Attempt, words: str = "") -> Attempt:
         """Take note of what became of an attempt, which may be a reason to begin nothing more of its stage."""
         if problem := self.admission.note(attempt):
-            self.admission.halt_stage(attempt, problem, words or attempt.message or attempt.code)
+            self.admission.halt_stage(attempt.stage, problem, words or attempt.message or attempt.code)
             await self.purchases.note_halt(attempt, problem)
         return attempt

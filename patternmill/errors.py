@@ -9,8 +9,11 @@ class Refusal(Exception):
     exit_code = 2
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        super().__init__(f"{message} {remedy}".strip())
+        super().__init__(code, message, remedy)
         self.code, self.message, self.remedy = code, message, remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
 
 
 class InputRefused(Refusal):
@@ -48,4 +51,5 @@ class Halted(Refusal):
 
     def __init__(self, outcome: Outcome, code: str, message: str, remedy: str = "") -> None:
         super().__init__(code, message, remedy)
+        self.args = outcome, code, message, remedy
         self.outcome = outcome

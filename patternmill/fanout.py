@@ -86,6 +86,10 @@ class Maker:
     async def begun(self, run: Any, plan: str) -> None:
         """Take note that a run has begun, and of the lines of its plan."""
 
+    async def elsewhere(self, run: Any, plan: Plan, rows: list[Row], here: "Fanout") -> list[Row]:
+        """Have other processes make rows, and return those that are left; `here` makes some first."""
+        return rows
+
     async def ask(self, question: Question) -> Agreement | None:
         return None
 

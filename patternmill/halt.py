@@ -192,10 +192,10 @@ class Admission:
         problem = self.standings.get(attempt.stage, Standing()).problem
         return "" if attempt.stage in self.halt.stages else problem
 
-    def halt_stage(self, attempt: Attempt, problem: str, last: str) -> None:
+    def halt_stage(self, stage: str, problem: str, last: str) -> None:
         """Begin nothing more of a stage."""
-        text, words = f"Of {attempt.stage}s, {problem}.", f"The last: {last.removesuffix('.')}."
-        self.halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
+        text, words = f"Of {stage}s, {problem}.", f"The last: {last.removesuffix('.')}."
+        self.halt.stages[stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
         self._wake()
 
     async def another_ends_well(self, failed: Attempt) -> bool:

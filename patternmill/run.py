@@ -266,12 +266,19 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         await run.database.write(
             partial(catalogs.write_rows, environment=environment, catalog=run.catalog, rows=part)
         )
-    purchases = Purchases(lease, settings)
-    run.client.ready, run.client.confirm, run.client.halted = lease.renew, lease.confirm, run.halt.__bool__
+    run.engine = engine_of(run, Purchases(lease, settings))
+
+
+def engine_of(run: Run, purchases: Purchases) -> Engine:
+    """Return what makes the items of a run that has its lease, and tie the client to both."""
+    assert run.lease
+    run.client.ready, run.client.confirm, run.client.halted = (
+        run.lease.renew, run.lease.confirm, run.halt.__bool__,
+    )  # fmt: skip
     for stage in (Stage.PATTERN, Stage.PRODUCT):
         run.client.polling[stage] = Polling(purchases.last_durations(stage))
-    limit = settings.in_doubt_limit.total_seconds()
-    run.engine = Engine(purchases, run.client, run.halt, Admission(run.halt, purchases.standings), limit)
+    limit = run.settings.in_doubt_limit.total_seconds()
+    return Engine(purchases, run.client, run.halt, Admission(run.halt, purchases.standings), limit)
 
 
 def _moved(run: Run, checked: "Checked", plan: Plan) -> list[dict[str, Any]]:
@@ -313,7 +320,8 @@ async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:
         try:
             with stops.watched(run.halt):
                 async with maker.watching(run):
-                    await fanout.make(rows, others)
+                    elsewhere = maker.elsewhere(run, plan, rows, fanout) if run.settings.dask else None
+                    await fanout.make(rows if elsewhere is None else await elsewhere, others)
         finally:
             beating.cancel()
     if len(rows) < len(plan.rows):

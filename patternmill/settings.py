@@ -103,6 +103,8 @@ class Settings(BaseSettings):
     job_timeout: timedelta = timedelta(minutes=30)
     #: The age at which the service may have forgotten a request ID.
     in_doubt_limit: timedelta = timedelta(hours=12)
+    #: The address of a Dask scheduler, whose workers make shares of large runs; with a ledger on PostgreSQL.
+    dask: str = ""
     #: `json`: a line on standard error for each transition.
     log_format: Literal["text", "json"] = "text"
 

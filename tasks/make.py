@@ -16,9 +16,11 @@ from prefect.exceptions import Pause
 from prefect.states import Cancelled, Completed, Failed
 
 from patternmill.errors import Halted, Overlap, Refusal
-from patternmill.fanout import Group, Maker, Work
+from patternmill.fanout import Fanout, Group, Maker, Work
+from patternmill.items import Row
 from patternmill.ledger.attempts import ends_of, find_attempts
 from patternmill.pipeline import carry_out
+from patternmill.plan import Plan
 from patternmill.request import Agreement, End, Question, Request, RowsFailed, end_of
 from patternmill.run import Run
 from patternmill.service.sources import check_reach
@@ -95,6 +97,11 @@ class Shown(Maker):
                 _pause(self.run)
             return None
 
+    async def elsewhere(self, run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Row]:
+        from tasks.dask import spread
+
+        return await spread(run, plan, rows, here)
+
     def step(self, step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Return a step of the run as a task, without its arguments as parameters: they hold whole sheets."""
         name = step.__name__.replace("_", " ")
@@ -122,6 +129,10 @@ class Shown(Maker):
 
     async def named(self, run: Run) -> None:
         """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
+        if run.settings.dask:
+            from patternmill.shares import check_workers
+
+            check_workers(run.settings)
         self.run, about = run, (run.settings.service, run.catalog)
         await _tag(*about, catalog_tag(*about))
 

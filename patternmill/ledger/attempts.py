@@ -13,7 +13,7 @@ from patternmill.states import ENTERED_FROM, Attempt, State
 from patternmill.text import plain
 
 COLUMNS = ", ".join(Attempt.__slots__)
-_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"
+_MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver LIKE :run_id || '%' AND state = 'succeeded' GROUP BY stage"
 _LAST_OF = f"SELECT {COLUMNS} FROM attempts WHERE item_id IN (:names...) ORDER BY number"
 
 

@@ -14,7 +14,7 @@ ON CONFLICT (scope) DO UPDATE SET since = excluded.since, person = excluded.pers
 _LIVING = """
 SELECT driver, beats, holder FROM leases
 WHERE driver IS NOT NULL AND (
-    :scope = '*' OR key = :scope OR key LIKE :scope || '/%'
+    :scope = '*' OR key = :scope OR key LIKE :scope || '/%' OR key LIKE :scope || '#%'
     OR EXISTS (SELECT 1 FROM runs WHERE id = driver AND environment || '/' || catalog = :scope)
 )
 """

@@ -104,9 +104,10 @@ def sheets(database: Database, environment: str, catalog: str) -> list[Any]:
     return database.read(_SHEETS, environment=environment, catalog=catalog)
 
 
-def catalog_rows(database: Database, environment: str, catalog: str) -> list[CatalogRow]:
-    """Return the rows of a catalog as they are now, retired ones too, by position."""
-    found = database.read(_ROWS, environment=environment, catalog=catalog)
+def catalog_rows(database: Database, environment: str, catalog: str, keys: Any = None) -> list[CatalogRow]:
+    """Return the rows of a catalog as they are now, retired ones too, by position; all, or those of some keys."""
+    query = _ROWS if keys is None else _ROWS.replace("ORDER", "AND key IN (:names...) ORDER")
+    found = database.read(query, keys, environment=environment, catalog=catalog)
     ids, rows = set[str](), list[CatalogRow]()
     for row in found:
         if row.has_body and not row.product_id:

@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -29,12 +30,15 @@ INSERT INTO leases (key, driver, holder) VALUES (:key, :driver, :holder)
 ON CONFLICT (key) DO UPDATE SET driver = excluded.driver, holder = excluded.holder, beats = leases.beats + 1
 WHERE leases.driver IS NULL OR leases.beats = :seen
 """
-#: Fence, proof of life, identity, schema and brake in one statement.
+#: Fence, proof of life, identity, schema and brake in one statement. A share's lease is worth as much as its run's.
 _PROVE = f"""
 UPDATE leases SET beats = beats + 1 WHERE key = :key AND driver = :driver
+    AND EXISTS (SELECT 1 FROM leases WHERE key = :run_key AND driver = :run_id)
 RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
-          (SELECT value FROM facts WHERE name = 'schema') AS version, ({_BRAKE}) AS brake
+          (SELECT value FROM facts WHERE name = 'schema') AS version, ({_BRAKE}) AS brake,
+          (SELECT halt FROM runs WHERE id = :run_id) AS halt
 """
+_HALT = "UPDATE runs SET halt = :outcome WHERE id = :run_id"
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
 _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
 
@@ -51,13 +55,27 @@ class Lease:
     )
     #: The order that it is about, and not the whole catalog.
     order: str = ""
+    #: The share that it is about, and the last event before its run.
+    share: int = 0
+    first_event: int | None = None
     #: What has paused the catalog, as of the last transaction.
     brake: Halted | None = None
     _beaten_at: float = 0.0
     _watched: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     @property
+    def run_id(self) -> str:
+        return run_of(self.driver)
+
+    def be_of(self, run_id: str, share: int, first_event: int) -> None:
+        """Be the right to make a share of a run, which lasts as long as the run has its lease."""
+        self.driver, self.share = f"{run_id}#{share}.{uuid4().hex[:6]}", share
+        self.first_event = first_event
+
+    @property
     def key(self) -> str:
+        if self.share:
+            return f"{self.place}#{self.share}"
         return f"{self.environment}/order/{self.order}" if self.order else self.place
 
     @property
@@ -68,14 +86,16 @@ class Lease:
     async def take(self, run: dict[str, Any], write: Callable[[Connection], None]) -> None:
         """Take the lease, put the run on record and write what belongs to that, in one transaction.
 
-        Raises Overlap while another run lives, and Halted where the catalog is paused.
+        Raises Overlap while another run lives, and Halted where the catalog is paused. A share waits while another
+        process makes it, which may stand still and go on again.
         """
         seen = next(iter(self.database.read(_HOLDER, key=self.key)), None)
         while seen and seen.driver and not self.is_silent(seen.driver):
             now = next(iter(self.database.read(_HOLDER, key=self.key)), None)
-            if now and now.driver == seen.driver and now.beats != seen.beats:
+            if now and now.driver == seen.driver and now.beats != seen.beats and not self.share:
                 message = f"Another run of {self.catalog} goes on: {now.driver} by {now.holder}."
                 raise Overlap("overlap", message, "Wait until it has ended.")
+            seen = now
             await asyncio.sleep(min(1.0, TAKEOVER_AFTER / 10))
 
         def change(connection: Connection) -> None:
@@ -93,6 +113,8 @@ class Lease:
         taken = {"key": self.key, "driver": self.driver, "holder": holder, "seen": beats}
         if connection.execute(_TAKE, **taken) != 1:
             raise Overlap("overlap", f"A run of {self.catalog} has just begun.", "Wait until it has ended.")
+        if self.share:
+            return
         if seen and seen.driver:
             dead = {"run_id": seen.driver, "at": time.time()}
             connection.execute(_END, **dead, outcome="Crashed", message="Its process died.")
@@ -119,12 +141,15 @@ class Lease:
     def prove(self, connection: Connection) -> tuple[str, str]:
         """Prove the lease within a transaction, and read the brake. Raises LeaseLost."""
         place = {"key": self.key, "place": self.place, "environment": self.environment}
-        if not (found := connection.row(_PROVE, **place, driver=self.driver)):
+        run = {"run_key": self.place if self.share else self.key, "run_id": self.run_id}
+        if not (found := connection.row(_PROVE, **place, **run, driver=self.driver)):
             raise LeaseLost(
                 "lease_lost", f"Another run has taken over {self.catalog}.", "It goes on with it."
             )
         self._beaten_at = time.monotonic()
         self.brake = _paused(found.brake) if found.brake else None
+        if found.halt and not self.brake:
+            self.brake = Halted(Outcome(found.halt), "halted", "Its run begins nothing more.")
         return found.identity, found.version
 
     async def renew(self) -> None:
@@ -156,6 +181,12 @@ class Lease:
             if self.brake:
                 halt(self.brake)
 
+    async def tell_shares(self, outcome: str) -> None:
+        """Have the shares of the run begin nothing more, as the run ends so."""
+        await self.database.write(
+            lambda connection: connection.execute(_HALT, run_id=self.driver, outcome=outcome)
+        )
+
     async def give_back(self, outcome: str, message: str) -> None:
         """End the run on record, and give the lease back, in one transaction."""
 
@@ -164,6 +195,17 @@ class Lease:
             connection.execute(_FREE, key=self.key, driver=self.driver)
 
         await self.database.write(change)
+
+    async def leave_share(self) -> None:
+        """Give the lease of a share back after all that waits to be written, also where its run has lost its own."""
+        with suppress(LeaseLost):
+            await self.database.write(lambda connection: None)
+        self.database.change(lambda connection: connection.execute(_FREE, key=self.key, driver=self.driver))
+
+
+def run_of(driver: str) -> str:
+    """Return the run that a driver is, or is a share of."""
+    return driver.partition("#")[0]
 
 
 def _paused(words: str) -> Halted:

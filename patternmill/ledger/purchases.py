@@ -20,7 +20,7 @@ from patternmill.ledger.attempts import (
 )
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
-from patternmill.ledger.leases import Lease
+from patternmill.ledger.leases import Lease, run_of
 from patternmill.plan import BOUGHT, Action, Step, next_action
 from patternmill.settings import Settings
 from patternmill.states import Attempt, Outcome, State
@@ -87,18 +87,24 @@ _ACCEPTED_HERE = """
 SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND state = 'accepted' AND run_id = :run_id
     AND seq > :after LIMIT 1
 """
+_HALTED_HERE = """
+SELECT DISTINCT stage, message FROM events
+WHERE environment = :environment AND state = 'halt' AND run_id = :run_id AND seq > :after
+"""
 Learned = dict[str, Any]
 _DAY = 86_400.0
 _BAD = (State.FAILED, State.REJECTED, State.HELD)
 
 
 class Purchases:
-    """What one run buys. Every change is refused once the run has lost its lease."""
+    """What one run buys, or a share of it. Every change is refused once the run has lost its lease."""
 
     def __init__(self, lease: Lease, settings: Settings, now: Callable[[], float] = time.time) -> None:
         self._lease, self._settings, self._now = lease, settings, now
         self._database, self.driver, self._environment = lease.database, lease.driver, lease.environment
-        self._first_event = last_event(lease.database)[0]
+        self._run_id = lease.run_id
+        #: The last event before the run.
+        self.first_event = last_event(lease.database)[0] if lease.first_event is None else lease.first_event
         #: How each stage stands, by the last events on record.
         self.standings: dict[str, Standing] = {}
 
@@ -133,7 +139,7 @@ class Purchases:
         }  # fmt: skip
         if last and action is Action.RESEND:
             again = change_attempt(
-                connection, last, State.INTENDED, self.driver, at, code="", message="", **asked
+                connection, last, State.INTENDED, self._run_id, at, code="", message="", **asked
             )
             assert again
         else:
@@ -152,7 +158,7 @@ class Purchases:
         }
         new = Attempt(**values, environment=self._environment, state=State.INTENDED, **asked)
         connection.insert("attempts", **values, environment=self._environment, state=new.state, **asked)
-        record_event(connection, new, self.driver, new.intended_at)
+        record_event(connection, new, self._run_id, new.intended_at)
         return new
 
     def _reserve(self, connection: Connection, price: int, at: float) -> None:
@@ -163,7 +169,7 @@ class Purchases:
         if connection.execute(_RESERVE_DAY, **day, price=price, most=-1 if most is None else most) != 1:
             message = f"The day's budget of {self._environment} is spent."
             raise Halted(Outcome.BUDGET_REACHED, "day_budget", message, "Run it again tomorrow (UTC).")
-        if connection.execute(_RESERVE, run_id=self.driver, price=price) != 1:
+        if connection.execute(_RESERVE, run_id=self._run_id, price=price) != 1:
             connection.execute(_GIVE_BACK_DAY, price=price, name=self._environment, day=_day(at))
             message = "The limit of this run is reached."
             raise Halted(Outcome.BUDGET_REACHED, "budget_reached", message, "Run it again for the rest.")
@@ -212,11 +218,11 @@ class Purchases:
         free = {"amount": 0} if state is State.REJECTED else {}
         counts = not (state in _BAD and self._is_as_before(connection, attempt, state, learned))
         values = {**learned, **ended, **free}
-        changed = change_attempt(connection, attempt, state, self.driver, at, counts=counts, **values)
+        changed = change_attempt(connection, attempt, state, self._run_id, at, counts=counts, **values)
         if changed is None:
             return self._late(connection, attempt, state, learned)
         if free:
-            connection.execute(_GIVE_BACK, run_id=attempt.driver, price=attempt.amount)
+            connection.execute(_GIVE_BACK, run_id=run_of(attempt.driver), price=attempt.amount)
             day = _day(connection.row(_PAID_AT, id=attempt.request_id)[0])
             connection.execute(_GIVE_BACK_DAY, price=attempt.amount, name=self._environment, day=day)
         if state in _BAD:
@@ -234,19 +240,19 @@ class Purchases:
             )
             words: Learned = {"code": "two_jobs", "message": message}
             at = self._now()
-            return change_attempt(connection, on_record, State.HELD, self.driver, at, **words) or on_record
+            return change_attempt(connection, on_record, State.HELD, self._run_id, at, **words) or on_record
         return on_record
 
     def _is_as_before(self, connection: Connection, attempt: Attempt, state: State, learned: Learned) -> bool:
         words = {"code": learned.get("code", ""), "message": learned.get("message", "")}
-        before = {"item_id": attempt.item_id, "state": state, "run_id": self.driver, **words}
+        before = {"item_id": attempt.item_id, "state": state, "run_id": self._run_id, **words}
         return connection.row(_AS_BEFORE, **before) is not None
 
     async def give_up(self, attempt: Attempt, message: str) -> None:
         """Record that an attempt is no longer asked about in this run, though it has not ended."""
 
         def change(connection: Connection) -> None:
-            values = {"item_id": attempt.item_id, "state": "given_up", "run_id": self.driver}
+            values = {"item_id": attempt.item_id, "state": "given_up", "run_id": self._run_id}
             counts = connection.row(_AS_BEFORE, **values, code="", message=message) is None
             self._note(connection, attempt, "given_up", message, counts=counts)
             connection.execute(_LET_GO, request_id=attempt.request_id, mine=self.driver)
@@ -262,7 +268,7 @@ class Purchases:
         self, connection: Connection, attempt: Attempt, state: str, message: str, counts: bool = True
     ) -> None:
         record_event(
-            connection, attempt, self.driver, self._now(), state=state, message=message, counts=counts
+            connection, attempt, self._run_id, self._now(), state=state, message=message, counts=counts
         )
 
     def _stand(self, connection: Connection, stages: Iterable[str]) -> None:
@@ -270,7 +276,7 @@ class Purchases:
             place = {"environment": self._environment, "stage": stage}
             halt, good = connection.row(_SINCE, **place)
             tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
-            here = {"run_id": self.driver, "after": self._first_event}
+            here = {"run_id": self._run_id, "after": self.first_event}
             is_told = "invalid_request" in map(attrgetter("code"), tail)
             is_accepted = is_told and connection.row(_ACCEPTED_HERE, **place, **here) is not None
             self.standings[stage] = standing(tail, good > halt, is_accepted)
@@ -289,6 +295,17 @@ class Purchases:
     def look(self, attempt: Attempt) -> Attempt:
         """Return an attempt as it is on record, where it may be taken over: with no living driver but this run."""
         return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
+
+    def is_of_now(self, attempt: Attempt) -> bool:
+        """Return whether another run that lives, or another share of this one, drove an attempt to its end."""
+        return attempt.driver != self.driver and (
+            run_of(attempt.driver) == self._run_id or self.has_living_driver(attempt)
+        )
+
+    def halted_stages(self) -> list[Any]:
+        """Return stage and reason of each stage of which this run begins nothing more."""
+        mine = {"environment": self._environment, "run_id": self._run_id}
+        return self._database.read(_HALTED_HERE, **mine, after=self.first_event)
 
     def has_living_driver(self, attempt: Attempt) -> bool:
         """Return whether another run that lives drives an attempt, or drove it to its end."""

@@ -33,7 +33,7 @@ GROUP BY state, currency
 _OPEN_WORDS = {
     "intended": "in doubt or being sent", "accepted": "jobs not ended", "held": "held: `patternmill settle`",
 }  # fmt: skip
-_LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
+_LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL AND driver NOT LIKE '%#%'"
 _SPENT = "SELECT spent, currency FROM environments WHERE name = :name AND day = :day"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"

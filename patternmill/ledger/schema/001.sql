@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS environments (
 );
 
 -- Each run with its limits, what it has reserved of them, and how its sheet was written: `mapping` is what its mapping
--- said of columns and words, as JSON.
+-- said of columns and words, as JSON. `halt`: how it will end, once its shares are to begin nothing more.
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY,
     environment TEXT NOT NULL,
@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS runs (
     started_at DOUBLE PRECISION NOT NULL,
     ended_at DOUBLE PRECISION,
     outcome TEXT,
+    halt TEXT NOT NULL DEFAULT '',
     message TEXT NOT NULL DEFAULT '',
     folder TEXT NOT NULL DEFAULT '',
     max_items BIGINT,

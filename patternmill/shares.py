@@ -1,0 +1,145 @@
+"""Shares of a run's rows, which other processes make, perhaps on other machines, each under a lease of its own."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from patternmill.agreement import plan_rows, recorded_rows
+from patternmill.errors import Halted, Refusal
+from patternmill.fanout import LEAST_ROWS, UNSHOWN, Fanout
+from patternmill.items import Row
+from patternmill.ledger import catalogs
+from patternmill.ledger.attempts import last_attempts, made_by
+from patternmill.ledger.leases import Lease, run_of
+from patternmill.ledger.purchases import Purchases
+from patternmill.plan import BOUGHT, Action, Plan
+from patternmill.request import Request
+from patternmill.run import Run, check_name, engine_of, open_run
+from patternmill.settings import Settings
+from patternmill.states import OPEN, State
+from patternmill.text import counted, sku_key
+
+#: How often a share fills its window: the last filling ends with fewer and fewer rows in flight.
+_TURNS = 5
+_WELL = (*OPEN, State.SUCCEEDED)
+_NEEDED = (*BOUGHT, Action.FOLLOW)
+_RUN = "SELECT environment, catalog, verb FROM runs WHERE id = :run_id"
+
+
+class Share(NamedTuple):
+    """Rows of a run by their keys. `window`: how many are made at once; `first_event`: the last one before the run."""
+
+    run_id: str
+    number: int
+    keys: tuple[str, ...]
+    window: int
+    first_event: int
+
+    @property
+    def label(self) -> str:
+        return f"share {self.number}: {counted(len(self.keys), 'row')}"
+
+
+class ShareEnd(NamedTuple):
+    """Why nothing more of a share was begun, at all or of a stage, and its items that ended badly, in words."""
+
+    reason: Refusal | None
+    stages: dict[str, Halted]
+    faults: list[str]
+
+
+def check_workers(settings: Settings) -> None:
+    """Raise Refusal where the workers of these settings' scheduler could not make a share."""
+    if not settings.ledger_address.startswith("postgres"):
+        message = "PATTERNMILL_DASK needs a ledger that all machines can reach."
+        raise Refusal("dask", message, "Set PATTERNMILL_LEDGER_URL to a database in PostgreSQL.")
+    if find_spec("prefect_dask") is None:
+        remedy = "Install patternmill[dask] here and on the workers."
+        raise Refusal("dask", "PATTERNMILL_DASK is set, and Dask is not installed.", remedy)
+
+
+def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iterator[Share]:
+    """Yield the rows that need the service as shares for so many processes, which together keep to the window."""
+    processes = max(1, processes)
+    assert run.lease and run.engine
+    keys = [
+        sku_key(row.sku) for row in rows if any(plan.steps[item.id].action in _NEEDED for item in row.chain)
+    ]
+    window, first_event = max(1, run.settings.max_in_flight // processes), run.engine.purchases.first_event
+    rounds = max(1, round(len(keys) / (_TURNS * window * processes)))
+    size = max(LEAST_ROWS, -(-len(keys) // (processes * rounds)))
+    for number, start in enumerate(range(0, len(keys), size), 1):
+        yield Share(run.lease.driver, number, tuple(keys[start : start + size]), window, first_event)
+
+
+def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose items have not all ended by now."""
+    last = last_attempts(run.database, run.settings.service, {item.id for row in rows for item in row.chain})
+    goes_on = {name for name, attempt in last.items() if attempt.state in OPEN}
+    return [row for row in rows if any(one.id in goes_on or one.id not in last for one in row.chain)]
+
+
+async def tell_shares(run: Run) -> None:
+    """Count what the shares make, and let them know once the run is halted."""
+    assert run.lease
+    told = None
+    while True:
+        run.made = sum(made_by(run.database, run.lease.driver).values())
+        if (reason := run.halt.reason) is not told:
+            told = reason
+            await run.lease.tell_shares(getattr(reason, "outcome", "Failed"))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(run.halt.news.wait(), 5.0)
+
+
+async def make_share(share: Share) -> ShareEnd:
+    """Make a share of a run in this process, by its own settings. Raises Refusal."""
+    async with open_run(Request()) as run:
+        if not (found := run.database.read(_RUN, run_id=share.run_id)):
+            message = f"The ledger of this worker has no run {share.run_id}."
+            raise Refusal("no_run", message, "Give the worker the settings that the run has.")
+        about = found[0]
+        check_name(about.environment, run.settings)
+        run.request, run.catalog = Request(verb=about.verb), about.catalog
+        run.lease = Lease(run.database, about.environment, about.catalog)
+        run.lease.be_of(share.run_id, share.number, share.first_event)
+        await run.lease.take({}, lambda connection: None)
+        try:
+            return await _make(run, share)
+        finally:
+            await run.lease.leave_share()
+
+
+def _ended(plan: Plan, run_id: str) -> Iterator[int]:
+    """Yield the numbers of the rows of which something has ended badly in this very run."""
+    for row in plan.rows:
+        for attempt in (plan.steps[item.id].attempt for item in row.chain):
+            if attempt and attempt.state not in _WELL and run_of(attempt.driver) == run_id:
+                yield row.number
+
+
+async def _make(run: Run, share: Share) -> ShareEnd:
+    assert run.lease
+    purchases = Purchases(run.lease, run.settings)
+    run.engine = engine = engine_of(run, purchases)
+    rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog, share.keys)
+    plan = plan_rows(run, recorded_rows(run, rows))
+    plan = plan.without(frozenset(_ended(plan, share.run_id)))  # by a process that died since
+
+    def look() -> None:
+        for stage, problem in purchases.halted_stages():
+            if stage not in run.halt.stages:
+                engine.admission.halt_stage(stage, problem, "in another share")
+
+    await purchases.stand({step.item.stage for step in plan.steps.values()})
+    beating = asyncio.create_task(run.lease.keep(run.halt.set, look))
+    try:
+        await Fanout(plan, engine, UNSHOWN, share.window, run).make(plan.rows, ())
+    finally:
+        beating.cancel()
+    last = last_attempts(run.database, run.settings.service, plan.steps.keys())
+    bad = [one for one in last.values() if one.state not in _WELL]
+    reason = run.halt.reason if run.halt.reason is not run.lease.brake else None  # which the run meets too
+    return ShareEnd(reason, run.halt.stages, [f"{one.label}: {one.state} {one.message}" for one in bad])
