@@ -64,7 +64,7 @@ class Engine:
         last = step.attempt
         try:
             if last and last.state is State.FAILED and last.job_id:
-                lives = self.purchases.is_of_now(last)  # so that this is not the next run
+                lives = self.purchases.has_living_driver(last)  # so that this is not the next run
                 is_doubted = lives or self.purchases.standings[last.stage].room is not None
                 if is_doubted and not await self.admission.another_ends_well(last) and lives:
                     return last

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import NamedTuple
+from uuid import uuid4
 
 from patternmill.agreement import plan_rows, recorded_rows
 from patternmill.errors import Halted, Refusal
@@ -19,11 +20,10 @@ from patternmill.request import Request
 from patternmill.run import Run, check_name, engine_of, open_run
 from patternmill.settings import Settings
 from patternmill.states import OPEN, State
-from patternmill.text import counted, sku_key
+from patternmill.text import sku_key
 
 #: How often a share fills its window: the last filling ends with fewer and fewer rows in flight.
 _TURNS = 5
-_WELL = (*OPEN, State.SUCCEEDED)
 _NEEDED = (*BOUGHT, Action.FOLLOW)
 _RUN = "SELECT environment, catalog, verb FROM runs WHERE id = :run_id"
 
@@ -37,17 +37,12 @@ class Share(NamedTuple):
     window: int
     first_event: int
 
-    @property
-    def label(self) -> str:
-        return f"share {self.number}: {counted(len(self.keys), 'row')}"
-
 
 class ShareEnd(NamedTuple):
-    """Why nothing more of a share was begun, at all or of a stage, and its items that ended badly, in words."""
+    """Why nothing more of a share was begun, at all or of a stage."""
 
     reason: Refusal | None
     stages: dict[str, Halted]
-    faults: list[str]
 
 
 def check_workers(settings: Settings) -> None:
@@ -103,8 +98,9 @@ async def make_share(share: Share) -> ShareEnd:
         about = found[0]
         check_name(about.environment, run.settings)
         run.request, run.catalog = Request(verb=about.verb), about.catalog
-        run.lease = Lease(run.database, about.environment, about.catalog)
-        run.lease.be_of(share.run_id, share.number, share.first_event)
+        driver = f"{share.run_id}#{share.number}.{uuid4().hex[:6]}"
+        run.lease = Lease(run.database, about.environment, about.catalog, driver)
+        run.lease.share, run.lease.first_event = share.number, share.first_event
         await run.lease.take({}, lambda connection: None)
         try:
             return await _make(run, share)
@@ -116,7 +112,7 @@ def _ended(plan: Plan, run_id: str) -> Iterator[int]:
     """Yield the numbers of the rows of which something has ended badly in this very run."""
     for row in plan.rows:
         for attempt in (plan.steps[item.id].attempt for item in row.chain):
-            if attempt and attempt.state not in _WELL and run_of(attempt.driver) == run_id:
+            if attempt and attempt.state not in (*OPEN, State.SUCCEEDED) and run_of(attempt.driver) == run_id:
                 yield row.number
 
 
@@ -139,7 +135,5 @@ async def _make(run: Run, share: Share) -> ShareEnd:
         await Fanout(plan, engine, UNSHOWN, share.window, run).make(plan.rows, ())
     finally:
         beating.cancel()
-    last = last_attempts(run.database, run.settings.service, plan.steps.keys())
-    bad = [one for one in last.values() if one.state not in _WELL]
     reason = run.halt.reason if run.halt.reason is not run.lease.brake else None  # which the run meets too
-    return ShareEnd(reason, run.halt.stages, [f"{one.label}: {one.state} {one.message}" for one in bad])
+    return ShareEnd(reason, run.halt.stages)

@@ -5,7 +5,7 @@ from typing import Any
 
 from prefect import State, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
-from prefect.states import Completed, Failed
+from prefect.states import Completed
 
 from patternmill.fanout import LEAST_ROWS, MOST_TASK_RUNS, Fanout
 from patternmill.items import Row
@@ -14,13 +14,10 @@ from patternmill.run import Run
 from patternmill.shares import Share, ShareEnd, make_share, shares_of, tell_shares, unfinished
 
 
-@task(task_run_name="{share.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="share {share.number}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_there(share: Share) -> State[Any]:
     """Make a share of a run, here on a worker."""
-    end = await make_share(share)
-    if end.faults:
-        return Failed(message="\n".join(end.faults[:20]), data=end)
-    return Completed(message=f"{len(share.keys):,} rows", data=end)
+    return Completed(message=f"{len(share.keys):,} rows", data=await make_share(share))
 
 
 async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Row]:
@@ -81,6 +78,6 @@ async def _make_one(run: Run, runner: Any, share: Share) -> None:
         if end.reason:
             run.halt.set(end.reason)
     except Exception as error:  # whatever Dask and its workers raise
-        get_run_logger().warning("%s was not made by a worker: %r", share.label, error)
+        get_run_logger().warning("Share %d was not made by a worker: %r", share.number, error)
     finally:
         future.cancel()  # else Dask makes it again where the worker that made it dies

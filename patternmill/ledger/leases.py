@@ -55,7 +55,7 @@ class Lease:
     )
     #: The order that it is about, and not the whole catalog.
     order: str = ""
-    #: The share that it is about, and the last event before its run.
+    #: The share that it is about, of the run that the driver begins with; and the last event before that run.
     share: int = 0
     first_event: int | None = None
     #: What has paused the catalog, as of the last transaction.
@@ -66,11 +66,6 @@ class Lease:
     @property
     def run_id(self) -> str:
         return run_of(self.driver)
-
-    def be_of(self, run_id: str, share: int, first_event: int) -> None:
-        """Be the right to make a share of a run, which lasts as long as the run has its lease."""
-        self.driver, self.share = f"{run_id}#{share}.{uuid4().hex[:6]}", share
-        self.first_event = first_event
 
     @property
     def key(self) -> str:
@@ -86,8 +81,7 @@ class Lease:
     async def take(self, run: dict[str, Any], write: Callable[[Connection], None]) -> None:
         """Take the lease, put the run on record and write what belongs to that, in one transaction.
 
-        Raises Overlap while another run lives, and Halted where the catalog is paused. A share waits while another
-        process makes it, which may stand still and go on again.
+        Raises Overlap while another run lives, for which a share waits, and Halted where the catalog is paused.
         """
         seen = next(iter(self.database.read(_HOLDER, key=self.key)), None)
         while seen and seen.driver and not self.is_silent(seen.driver):

@@ -296,12 +296,6 @@ class Purchases:
         """Return an attempt as it is on record, where it may be taken over: with no living driver but this run."""
         return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
 
-    def is_of_now(self, attempt: Attempt) -> bool:
-        """Return whether another run that lives, or another share of this one, drove an attempt to its end."""
-        return attempt.driver != self.driver and (
-            run_of(attempt.driver) == self._run_id or self.has_living_driver(attempt)
-        )
-
     def halted_stages(self) -> list[Any]:
         """Return stage and reason of each stage of which this run begins nothing more."""
         mine = {"environment": self._environment, "run_id": self._run_id}
