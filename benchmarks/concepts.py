@@ -70,6 +70,7 @@ _FEATURES: dict[str, tuple[str, str]] = {
     "flows and their task runs": (
         "data engineers", "flows/__init__.py flows/bulk_import.py flows/catalog_refresh.py flows/retry_failed.py "
         "tasks/make.py tasks/__init__.py"),
+    "shares of a run on several machines": ("data engineers", "patternmill/shares.py tasks/dask.py"),
     "a run's page, and dead runs closed": ("data engineers", "tasks/page.py"),
     "the form of a suspended run": ("data engineers", "tasks/approval.py"),
     "deployments, worker and schedules": (
