@@ -11,17 +11,18 @@ PACKAGES = ("cli", "flows", "tasks", "patternmill")
 WALL = 13_800
 #: Files of other kinds are generated, or no code.
 _COUNTED = frozenset({".py", ".sql", ".js", ".css", ".html", ".toml"})
-#: Of the reserve: run (+160), ledger (+260), service (+145).
+#: Of the reserve: run (+160), ledger (+260), service (+145). Of the 300 lines for one run on several machines, beside
+#: `shares` and what lies in tasks: run (+5), ledger (+50).
 #: The most lines of each room: a folder with all below it, or some modules of `patternmill`.
 BUDGETS = {
     "flows": 250,
     "tasks": 800,
     "cli": 2_300,
     "states items changes plan offer text vocabulary errors settings files contract logs": 1_600,
-    "request records run pipeline agreement ending mark settlement remake": 1_260,
+    "request records run pipeline agreement ending mark settlement remake": 1_265,
     "engine halt fanout": 700,
-    "shares": 150,
-    "patternmill/ledger": 1_860,
+    "shares": 140,
+    "patternmill/ledger": 1_910,
     "patternmill/service": 1_245,
     "patternmill/tables": 2_200,
     "patternmill/looking": 1_500,

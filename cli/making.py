@@ -237,6 +237,8 @@ async def _shown(request: Request, server: "Server") -> End:
         state: Any = await flow(**asked, return_state=True)
         end = _end_of_state(state, await state.aresult(raise_on_failure=False))
         is_settled = await server.settled(state.state_details.flow_run_id)
+    except Refusal:  # a fault of ours: the server told it
+        raise
     except Exception as lost:  # whatever the client raises: what the flow does ends in a state
         end, is_settled = _end_on_record(request, started, lost), False
     if not is_settled:

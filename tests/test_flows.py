@@ -14,10 +14,12 @@ from prefect import flow, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
 from prefect.states import Cancelling, Paused, Running
 
+from cli import making
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
 from flows.remake_patterns import remake_patterns
 from flows.retry_failed import retry_failed
+from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.request import Request, RowsFailed, Summary
@@ -113,6 +115,7 @@ def test_flows_in_a_gather_and_as_subflows(double):
 PARENT = """
 import asyncio, sys
 from prefect import flow
+from cli import making
 from flows.bulk_import import bulk_import
 
 @flow(retries=0)
@@ -231,6 +234,15 @@ def test_a_run_whose_flow_run_is_deleted_on_the_screen_makes_its_rows_and_writes
     asyncio.run(case())
     assert json.loads(Path("results/deleted/latest/manifest.json").read_text())["outcome"] == "Completed"
     assert len(double.jobs) == 6
+
+
+def test_a_fault_of_ours_is_not_told_as_a_lost_server(double, monkeypatch):
+    def fails(request, maker):
+        raise ValueError("a fault")
+
+    monkeypatch.setattr("tasks.make.carry_out", fails)
+    with pytest.raises(Refusal, match="encountered an exception: ValueError: a fault"):
+        asyncio.run(making._shown(Request(file="spring.csv"), None))
 
 
 @pytest.mark.soak

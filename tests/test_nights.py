@@ -128,9 +128,11 @@ def run_tags(night, run):
     return night.http.get(f"/flow_runs/{run}").json()["tags"]
 
 
-@pytest.mark.parametrize("seconds", [30, 300])
+@pytest.mark.parametrize(
+    ("seconds", "how"), [(30, signal.SIGTERM), (30, signal.SIGKILL), (300, signal.SIGKILL)]
+)
 def test_the_page_says_what_the_ledger_says_after_the_server_was_away_over_the_end_of_a_run(
-    night, double, seconds
+    night, double, seconds, how
 ):
     sheet(*map(row, range(6)))
     server, worker = night.server(), night.worker()
@@ -138,7 +140,7 @@ def test_the_page_says_what_the_ledger_says_after_the_server_was_away_over_the_e
     await_that(lambda: len(double.jobs) >= 4)
     time.sleep(2.0)
     gone = time.monotonic()
-    os.killpg(server.pid, signal.SIGKILL)
+    os.killpg(server.pid, how)
     manifest = Path("results/spring/latest/manifest.json")
     await_that(manifest.exists, 120)
     assert json.loads(manifest.read_text())["outcome"] == "Completed"

@@ -1,7 +1,10 @@
 """Shares of a run that other processes make: nothing twice, nothing lost, and one halt, limit and lease for all."""
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +21,14 @@ from patternmill.pipeline import carry_out
 from patternmill.request import Request
 from patternmill.shares import make_share, shares_of, unfinished
 from patternmill.states import Outcome
-from tests import test_runs
+from tests import test_ledger, test_runs
+from tests.double import Double, Weather, serving
 from tests.double.weather import Spell
+from tests.test_crashes import ROOT, about, await_that
+from tests.test_nights import free_port
 from tests.test_runs import results, row, run, sheet
 
-double = test_runs.double
+double, postgres = test_runs.double, test_ledger.postgres
 ROWS = 66
 
 
@@ -182,3 +188,40 @@ def test_what_a_worker_with_other_settings_does_not_make_is_made_by_the_run(open
 async def _there(share):
     os.environ["PATTERNMILL_HOME"] = str(Path("other").absolute())
     return await make_share(share)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_dask_workers_make_a_run_and_one_is_killed(tmp_path, monkeypatch, postgres, rows=2000):
+    monkeypatch.chdir(tmp_path)
+    sheet(*(row(number) for number in range(rows)))
+    double = Double(Weather(latency=0.005, pattern_time=3.0, product_time=1.5))
+    there = f"tcp://127.0.0.1:{free_port()}"
+    with serving(double) as url, contextlib.ExitStack() as stack:
+        asked = {"LEDGER_URL": postgres, "CONFIRM_ABOVE": "9999", "DASK": there}
+        settings = {**os.environ, **about(url, **asked), "PYTHONPATH": str(ROOT)}
+
+        def begin(*words):
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", *words],
+                env=settings,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        begin("distributed.cli.dask_scheduler", "--port", there.rsplit(":")[-1], "--no-dashboard")
+        plain = ("--nthreads", "2", "--no-nanny", "--no-dashboard")
+        workers = [begin("distributed.cli.dask_worker", there, *plain) for _ in range(3)]
+        importing = begin("cli.main", "import", "spring.csv", "--yes")
+        await_that(lambda: len(double.jobs) > rows or importing.poll() is not None, 300)
+        workers[0].kill()
+        assert importing.wait(600) == 0
+    assert set(Counter(job.request for job in double.jobs.values()).values()) == {1}
+    assert test_runs.made(double) == (rows, rows)
+    database = Database(postgres)
+    drivers = {found.driver for found in database.read("SELECT driver FROM attempts")}
+    assert len({driver for driver in drivers if "#" in driver}) > 3
+    database.disconnect()
