@@ -64,10 +64,6 @@ class Lease:
     _watched: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     @property
-    def run_id(self) -> str:
-        return run_of(self.driver)
-
-    @property
     def key(self) -> str:
         if self.share:
             return f"{self.place}#{self.share}"
@@ -135,7 +131,7 @@ class Lease:
     def prove(self, connection: Connection) -> tuple[str, str]:
         """Prove the lease within a transaction, and read the brake. Raises LeaseLost."""
         place = {"key": self.key, "place": self.place, "environment": self.environment}
-        run = {"run_key": self.place if self.share else self.key, "run_id": self.run_id}
+        run = {"run_key": self.place if self.share else self.key, "run_id": run_of(self.driver)}
         if not (found := connection.row(_PROVE, **place, **run, driver=self.driver)):
             raise LeaseLost(
                 "lease_lost", f"Another run has taken over {self.catalog}.", "It goes on with it."

@@ -102,7 +102,7 @@ class Purchases:
     def __init__(self, lease: Lease, settings: Settings, now: Callable[[], float] = time.time) -> None:
         self._lease, self._settings, self._now = lease, settings, now
         self._database, self.driver, self._environment = lease.database, lease.driver, lease.environment
-        self._run_id = lease.run_id
+        self._run_id = run_of(lease.driver)
         #: The last event before the run.
         self.first_event = last_event(lease.database)[0] if lease.first_event is None else lease.first_event
         #: How each stage stands, by the last events on record.
