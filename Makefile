@@ -5,7 +5,7 @@ PYTHON ?= python3
 FILE ?= inputs/spring_catalog.csv
 ARGS ?=
 KILLS ?= 200
-DAYS ?= 10
+DAYS ?= 400
 # Most tests wait for processes and sockets, so that more of them than cores run side by side.
 TESTERS ?= 4
 VENV ?= .venv
@@ -49,7 +49,7 @@ test: setup ## run all tests but the soak: some eight minutes on two cores
 test-quick: setup ## the tests without the slow ones: what to run while you work
 	$(PYTEST) -n 2 -m "not soak and not slow" tests
 
-soak: setup ## what takes long: DAYS (default 10) simulated days, KILLS (default 200) random kills
+soak: setup ## what takes long: DAYS (default 400) days in virtual time, KILLS (default 200) random kills
 	$(BIN)/python -m pytest -m soak tests
 	$(BIN)/python -m tests.simulation --days $(DAYS) .simulated && rm .simulated
 	$(BIN)/python -m tests.kill_loop --kills $(KILLS)

@@ -103,8 +103,8 @@ def made(tmp_path, *runs, **options):
     ],
 )
 def test_an_item(tmp_path, script, state):
-    _, _, on_record = made(tmp_path, (script, "herons"))
-    assert [attempt.state for attempt in on_record] == [state]
+    attempts, _, on_record = made(tmp_path, (script, "herons"))
+    assert [attempt.state for attempt in (*attempts, *on_record)] == [state, state]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_what_is_beyond_a_limit_is_not_begun_and_says_so(database):
 
 
 @played
-async def test_after_a_halt_nothing_in_doubt_is_sent(database):
+async def test_after_a_halt_nothing_is_begun_or_sent_again(database):
     script = Script(create=[Unclear("silence")])
     (attempt,), _ = await run(database, script, "herons")
     _, purchases = await taken(database)
@@ -188,7 +188,11 @@ async def test_after_a_halt_nothing_in_doubt_is_sent(database):
     engine = Engine(purchases, script, halt, Admission(halt, purchases.standings), 3600.0)
     attempt = await purchases.take_over(attempt)
     assert await engine._send(attempt) == attempt
+    plan = plan_of("ferns")
+    with pytest.raises(Halted):
+        await engine.make(plan.steps[plan.rows[0].chain[0].id])
     assert len(script.sent) == 1
+    assert find_attempts(database, "production") == [attempt]
 
 
 def test_a_refusal_of_the_content_has_no_second_attempt(tmp_path):
@@ -217,10 +221,17 @@ def test_after_a_halt_the_next_run_begins_with_four_again(tmp_path):
     assert len(on_record) == 8
 
 
-def test_three_refused_alike_halt_an_open_stage(tmp_path):
-    refusing = Script(create=[Refused("unclear_refusal", "quota")])
-    _, halt, _ = made(tmp_path, (Script(), "first"), (refusing, *"abcdef"))
-    assert "refused alike" in halt.stages["pattern"].message
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (Script(create=[Refused("unclear_refusal", "last words")]), "were refused alike"),
+        (Script(create=[Unclear("last words")]), "in a row"), (Script(follow=[Held("last words", "")]), "in a row"),
+    ],
+)  # fmt: skip
+def test_bad_ends_in_a_row_halt_an_open_stage(tmp_path, bad, problem):
+    _, halt, _ = made(tmp_path, (Script(), "first"), (bad, *"abcdef"))
+    assert problem in halt.stages["pattern"].message
+    assert "The last: last words." in halt.stages["pattern"].remedy
 
 
 def test_a_stop_of_the_service_begins_nothing_more(tmp_path):

@@ -20,7 +20,7 @@ from patternmill.ledger.brake import pause, unpause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.settings import Settings
-from patternmill.states import State
+from patternmill.states import Outcome, State
 from tests.spine import drop_postgres, new_postgres, of, play, played, step, taken
 
 
@@ -175,6 +175,32 @@ async def test_a_run_that_stood_still_sends_nothing(database, monkeypatch):
     lease._beaten_at = time.monotonic() - leases.TAKEOVER_AFTER
     with pytest.raises(LeaseLost):
         lease.confirm()
+    await lease.renew()
+    lease.confirm()
+    lease.brake = Halted(Outcome.PAUSED, "paused", "wrong prompts", "")
+    with pytest.raises(Halted):
+        lease.confirm()
+
+
+@played
+async def test_a_lease_beats_and_tells_what_it_meets_until_it_is_lost(database, monkeypatch):
+    monkeypatch.setattr(leases, "BEAT", 0.5)
+    lease, _ = await taken(database)
+    beats, met, began = [], [], asyncio.get_running_loop().time()
+    keeping = asyncio.create_task(lease.keep(met.append, lambda: beats.append(1)))
+    async with asyncio.timeout(1000.0):
+        while len(beats) < 3:
+            await asyncio.sleep(0.1)
+    assert len(beats) <= 2 * (asyncio.get_running_loop().time() - began)
+    assert (met, keeping.done()) == ([], False)
+    assert await pause(database, "production", "wrong prompts") == []
+    async with asyncio.timeout(1000.0):
+        while not met:
+            await asyncio.sleep(0.1)
+    assert {one.code for one in met} == {"paused"}
+    database.change(lambda connection: connection.execute("UPDATE leases SET driver = 'another'"))
+    await asyncio.wait_for(keeping, 1000.0)
+    assert met[-1].code == "lease_lost"
 
 
 @played
@@ -184,6 +210,9 @@ async def test_an_attempt_has_one_driver(database):
     second, of_second = await taken(database, "summer")
     assert await of_second.begin(step(), None) == attempt
     assert of_second.has_living_driver(attempt)
+    for ago, lives in ((10.0, True), (46.0, False)):  # since it was seen to beat
+        second._watched[first.driver] = second._watched[first.driver][0], time.monotonic() - ago
+        assert of_second.has_living_driver(attempt) == lives
     database.guard = first.prove
     await first.give_back("Completed", "")
     database.guard = second.prove

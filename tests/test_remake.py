@@ -102,7 +102,7 @@ def test_which_take_a_remake_makes(decision, is_made, asked, take):
     else:
         with pytest.raises(Refusal) as refused:
             next_take(decision, is_made=is_made, asked=asked)
-        assert refused.value.code == take
+        assert (refused.value.code, refused.value.remedy) == (take, "--take 5 makes another one.")
 
 
 def test_what_is_marked_again_is_made_once_with_all_rows_that_share_it(double):  # noqa: F811
@@ -134,6 +134,7 @@ def test_again_twice_makes_two_takes(double):  # noqa: F811
 def test_the_same_remake_by_sku_twice_buys_one_take(double):  # noqa: F811
     sheet(row(1, "herons"))
     run()
+    assert remake(take=2).summary.causes[0].code == "no_rows"
     assert remake(sku=("a-1",)).outcome is Outcome.COMPLETED
     second = remake(sku=("A-1",))
     assert (second.outcome, made(double)) == (Outcome.REFUSED, (2, 2))

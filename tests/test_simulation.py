@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-#: One of each dialect; `python -m tests.simulation --days 10 FILE` plays others.
+#: One of each dialect; `python -m tests.simulation --days 400 FILE` plays others.
 SEEDS = range(17)
 #: Bugs of `tests/simulation/bugs.py`, a part of what the judge says about each, and a seed that shows it.
 BUGS = [

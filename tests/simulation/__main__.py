@@ -6,14 +6,15 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from multiprocessing import Pool
 from pathlib import Path
 
 from tests.simulation.bugs import BUGS
 from tests.simulation.play import play
 
-AT_ONCE, A_DAY, FIRST_SEED = 8, 86_400.0, 1000
+A_DAY, FIRST_SEED = 86_400.0, 1000
+#: How long a story lasts on the virtual clock, and for how much of that runs go on, in seconds.
+LASTED = ("lasted", "at_work")
 #: What is counted over all seeds; replay a seed with one of the last three by its number.
 COUNTED = ("lives", "deaths", "purchases", "faults", "twice", "lost", "wrong_advice", "otherwise_wrong")
 
@@ -38,35 +39,38 @@ def replay(seeds: list[int]) -> int:
         wrong += bool(story.wrong)
         counts = ", ".join(f"{count} {name}" for name, count in story.counts.items())
         print(
-            f"seed {seed}, {story.double.weather.dialect}: {story.seconds / 3600:.1f} hours of runs, {counts}"
+            f"seed {seed}, {story.double.weather.dialect}: {story.lasted / 3600:.1f} hours on the virtual clock, "
+            f"with runs for {story.at_work / 3600:.1f} of them, {counts}"
         )
         print(*story.outcomes, *(f"WRONG {one}" for one in story.wrong[:20]), sep="\n  ", flush=True)
     return wrong
 
 
 def soak(days: float, file: Path) -> int:
-    """Play seeds in two processes until their runs last so many virtual days together; those in the file count."""
-    total, seconds, seeds = Counter[str](), 0.0, 0
+    """Play seeds until their stories last so many days on the virtual clock; those in the file count."""
+    total, seeds = Counter[str](), 0
     for line in _played(file):
-        total.update({name: line[name] for name in COUNTED})
-        seconds, seeds = seconds + line["seconds"], seeds + 1
-        if seconds >= days * A_DAY:
+        total.update({name: line[name] for name in (*LASTED, *COUNTED)})
+        seeds += 1
+        if total["lasted"] >= days * A_DAY:
             break
+    lasted, at_work = (total[name] / A_DAY for name in LASTED)
     said = ", ".join(f"{total[name]} {name.replace('_', ' ')}" for name in COUNTED)
-    print(f"{seconds / A_DAY:.1f} virtual days of runs in {seeds} seeds: {said}")
+    print(
+        f"{lasted:.1f} days on the virtual clock, with runs for {at_work:.1f} of them, in {seeds} seeds: {said}"
+    )
     return sum(total[name] for name in COUNTED[-4:])
 
 
 def _played(file: Path) -> Iterator[dict[str, float]]:
-    """Yield the lines of the file, then a new one for each further seed."""
+    """Yield the lines of the file, then a new one for each further seed, as many at once as there are cores."""
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     yield from lines
-    seeds = iter(sorted(set(range(FIRST_SEED, 100_000)) - {line["seed"] for line in lines}))
-    with Pool(2) as pool, file.open("a") as kept:
-        while True:
-            for line in pool.imap_unordered(_one_seed, list(islice(seeds, AT_ONCE))):
-                print(json.dumps(line), file=kept, flush=True)
-                yield line
+    seeds = sorted(set(range(FIRST_SEED, 100_000)) - {line["seed"] for line in lines})
+    with Pool() as pool, file.open("a") as kept:
+        for line in pool.imap_unordered(_one_seed, seeds):
+            print(json.dumps(line), file=kept, flush=True)
+            yield line
 
 
 def _one_seed(seed: int) -> dict[str, float]:
@@ -75,12 +79,12 @@ def _one_seed(seed: int) -> dict[str, float]:
         story = play(seed)
     except Exception as error:
         print(f"seed {seed}: {error!r}", file=sys.stderr, flush=True)
-        return {"seed": seed, "seconds": 0, **dict.fromkeys(COUNTED, 0), "otherwise_wrong": 1}
+        return {"seed": seed, **dict.fromkeys((*LASTED, *COUNTED), 0), "otherwise_wrong": 1}
     counts = {name: story.counts[name] for name in COUNTED}
     counts["otherwise_wrong"] = len(story.wrong) - sum(
         counts[name] for name in ("twice", "lost", "wrong_advice")
     )
-    return {"seed": seed, "seconds": story.seconds, **counts}
+    return {"seed": seed, **{name: getattr(story, name) for name in LASTED}, **counts}
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ class Story:
     #: Prompts with the takes of them that a person wanted another one of.
     again: set[tuple[str, int]] = field(default_factory=set)
     outcomes: list[str] = field(default_factory=list)
-    #: How long runs went on.
-    seconds: float = 0.0
+    #: How long it lasted on the virtual clock, and for how much of that a run or an order went on, in seconds.
+    lasted: float = 0.0
+    at_work: float = 0.0
 
 
 def play(seed: int) -> Story:
@@ -104,6 +105,7 @@ class _Player:
         #: The rows of the sheets that the last results are about.
         self._shown: dict[str, list[Line]] = {}
         self._orders: set[int] = set()
+        self._living, self._counted_at = 0, 0.0
 
     def _line(self, number: int, shared: float) -> Line:
         chance = self._chance
@@ -133,18 +135,17 @@ class _Player:
                     self._chance, dialect, clock.now(), spared=("read_failed",)
                 )
         await self._calm_down()
+        self.story.lasted = clock.now() - clock.EPOCH
         self._judge()
 
     async def _turn(self) -> None:
         """Run a catalog, both at once, or one twice, perhaps to a death, and perhaps with a pause by a person."""
-        began = clock.now()
         both = self._chance.random() < 0.5
         catalogs = [*CATALOGS[: 1 + both], *(["spring"] if self._chance.random() < 0.2 else [])]
         runs = [self._run(self._chance.choice(["import", "refresh"]), name) for name in catalogs]
         if self._chance.random() < 0.15:
             runs.append(self._pause())
         await asyncio.gather(*runs)
-        self.story.seconds += clock.now() - began
 
     async def _run(self, verb: str, catalog: str, *, calm: bool = False) -> Any:
         """Carry out a request in a process of its own, which may die."""
@@ -170,7 +171,9 @@ class _Player:
     async def _lived(self, process: clock.Process, what: str, work: Coroutine[Any, Any, Any]) -> Any:
         """Return what comes of the work of a process, or None where it dies."""
         going, dying = process.start(work), asyncio.create_task(process.died.wait())
+        self._at_work(1)
         await asyncio.wait({going, dying}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+        self._at_work(-1)
         if not going.done() and process.is_alive:
             self.story.wrong.append(f"{what} does not end")
             process.die()
@@ -185,6 +188,12 @@ class _Player:
             self.story.wrong.append(f"{what} ended with {error!r}")
             return None
         return going.result()
+
+    def _at_work(self, more: int) -> None:
+        """Count the processes that live, and the time while there is one."""
+        if self._living:
+            self.story.at_work += clock.now() - self._counted_at
+        self._living, self._counted_at = self._living + more, clock.now()
 
     async def _decide(self, catalog: str) -> None:
         """Decide about some patterns, and have those made again that are marked."""
