@@ -164,7 +164,8 @@ def swallowed(part: Part, header: Sequence[str], delimiter: str) -> Iterator[str
 
 def defused(cells: pd.Series) -> pd.Series:
     """Return cells of which a spreadsheet runs none as a formula."""
-    return cells.where(~cells.str.match(_FORMULA).astype(bool), "'" + cells) if len(cells) else cells
+    runs = cells.str.match(_FORMULA).fillna(False).astype(bool)
+    return cells.where(~runs, "'" + cells) if runs.any() else cells
 
 
 def restored(cells: pd.Series) -> pd.Series:
