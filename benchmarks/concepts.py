@@ -37,11 +37,11 @@ _FEATURES: dict[str, tuple[str, str]] = {
         "everybody", "patternmill/pipeline.py patternmill/run.py patternmill/request.py patternmill/records.py "
         "patternmill/ending.py patternmill/errors.py patternmill/files.py patternmill/ledger/catalogs.py"),
     "plan, changes and one agreement about money": (
-        "whoever pays", "patternmill/plan.py patternmill/planning.py patternmill/changes.py patternmill/agreement.py "
-        "patternmill/money.py cli/questions.py"),
+        "whoever pays", "patternmill/plan.py patternmill/changes.py patternmill/agreement.py "
+        "cli/questions.py"),
     "making items, and stops": (
-        "everybody", "patternmill/engine.py patternmill/fanout.py patternmill/halt.py"),
-    "trust: is it the row, or the service?": ("whoever pays", "patternmill/trust.py"),
+        "everybody", "patternmill/engine.py patternmill/fanout.py"),
+    "halts: is it the row, or the service?": ("whoever pays", "patternmill/halt.py"),
     "pause for all runs": ("on call", "patternmill/ledger/brake.py"),
     "settling what is held or in doubt": ("on call", "patternmill/settlement.py cli/deciding.py"),
     "service: requests, answers, evidence": (
@@ -70,7 +70,7 @@ _FEATURES: dict[str, tuple[str, str]] = {
     "flows and their task runs": (
         "data engineers", "flows/__init__.py flows/bulk_import.py flows/catalog_refresh.py flows/retry_failed.py "
         "tasks/make.py tasks/__init__.py"),
-    "a run's page, and dead runs closed": ("data engineers", "tasks/page.py tasks/dead_runs.py"),
+    "a run's page, and dead runs closed": ("data engineers", "tasks/page.py"),
     "the form of a suspended run": ("data engineers", "tasks/approval.py"),
     "deployments, worker and schedules": (
         "data engineers", "tasks/deployments.py cli/serving.py cli/worker.py tasks/folder.py"),

@@ -12,9 +12,8 @@ import click
 
 from cli.server import look_at_server
 from patternmill.ledger.reports import history_lines, open_ledger, status_lines, status_record
-from patternmill.money import plain
 from patternmill.settings import STUDIO, Settings
-from patternmill.text import printable
+from patternmill.text import plain, printable
 
 _ENVIRONMENT = click.option("--environment", help="The environment. Default: that of the settings.")
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,48 +28,43 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _SHEET = (
-    click.argument("file"),
-    click.option("--mapping", type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."),
+    click.Argument(["file"]),
+    click.Option(
+        ["--mapping"], type=_PATH, help="What columns and words mean: NAME.mapping.toml beside FILE."
+    ),
 )
-_CATALOG = click.option(
-    "--catalog", help="The catalog. Default: named after the file, or by its column `run`."
+_CATALOG = click.Option(
+    ["--catalog"], help="The catalog. Default: named after the file, or by its column `run`."
 )
-_ENVIRONMENT = click.option("--environment", help="The environment; `studio` is a free trial.")
-_YES = click.option("--yes", is_flag=True, help="Ask nothing: take what is certain, and any number of items.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
+_ENVIRONMENT = click.Option(["--environment"], help="The environment; `studio` is a free trial.")
+_YES = click.Option(
+    ["--yes"], is_flag=True, help="Ask nothing: take what is certain, and any number of items."
+)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print what came of it as JSON.")
 _BUYING = (
     _CATALOG,
     _ENVIRONMENT,
-    click.option("--out", type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
-    click.option("--max-items", type=click.IntRange(0), help="The most items that are bought."),
-    click.option("--budget", help="The most that is spent, such as 500.00."),
-    click.option("--change", type=click.IntRange(0), help="How many products may be replaced."),
-    click.option("--retire", type=click.IntRange(0), help="How many rows that are gone may be retired."),
-    click.option("--rename", type=click.IntRange(0), help="How many renamed rows are bought again."),
-    click.option("--plan-only", is_flag=True, help="Show what would be made, and what it costs."),
-    click.option("--confirm", type=click.Choice(["ledger"]), help="Go on with another ledger."),
+    click.Option(["--out"], type=_PATH, help="The folder of the results. Default: results/CATALOG/RUN."),
+    click.Option(["--max-items"], type=click.IntRange(0), help="The most items that are bought."),
+    click.Option(["--budget"], help="The most that is spent, such as 500.00."),
+    click.Option(["--change"], type=click.IntRange(0), help="How many products may be replaced."),
+    click.Option(["--retire"], type=click.IntRange(0), help="How many rows that are gone may be retired."),
+    click.Option(["--rename"], type=click.IntRange(0), help="How many renamed rows are bought again."),
+    click.Option(["--plan-only"], is_flag=True, help="Show what would be made, and what it costs."),
+    click.Option(["--confirm"], type=click.Choice(["ledger"]), help="Go on with another ledger."),
     _YES,
     _JSON,
 )
 _ROWS = (
-    click.option("--sku", multiple=True, help="Only this sku; can be given several times."),
-    click.option("--status", multiple=True, help="Only rows with this status, such as failed."),
-    click.option("--code", multiple=True, help="Only rows with this error code."),
+    click.Option(["--sku"], multiple=True, help="Only this sku; can be given several times."),
+    click.Option(["--status"], multiple=True, help="Only rows with this status, such as failed."),
+    click.Option(["--code"], multiple=True, help="Only rows with this error code."),
 )
+_TAKE = click.Option(["--take"], type=click.IntRange(1), help="Go to this take of the named rows' patterns.")
 _is_server_lost = threading.Event()
 
 
-def _with(*options: Any) -> Callable[[Any], Any]:
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-@click.command()
-@_with(*_SHEET, _CATALOG, _ENVIRONMENT, _JSON)
+@click.command(params=[*_SHEET, _CATALOG, _ENVIRONMENT, _JSON])
 def check(as_json: bool, **options: Any) -> int:
     """Check every row of FILE, name every mistake, and ask what unknown columns mean. Spends nothing.
 
@@ -91,9 +86,7 @@ def check(as_json: bool, **options: Any) -> int:
         return asyncio.run(checked())
 
 
-@click.command()
-@click.argument("category", nargs=-1)
-@_with(_ENVIRONMENT)
+@click.command(params=[click.Argument(["category"], nargs=-1), _ENVIRONMENT])
 def offer(category: tuple[str, ...], environment: str | None) -> int:
     """Show the categories that can be made, or those that are named, with their options. Spends nothing."""
     from patternmill.offer import offer_lines, read_offer
@@ -112,15 +105,13 @@ def offer(category: tuple[str, ...], environment: str | None) -> int:
     return 0
 
 
-@click.command("import")
-@_with(*_SHEET, *_BUYING)
+@click.command("import", params=[*_SHEET, *_BUYING])
 def import_(**options: Any) -> int:
     """Turn the rows of FILE into products. Run it again, after whatever: nothing is bought twice."""
     return _buy("import", **options)
 
 
-@click.command()
-@_with(*_SHEET, *_BUYING)
+@click.command(params=[*_SHEET, *_BUYING])
 @click.option("--cron", help='Do not run now but by this schedule (UTC): "0 5 * * *".')
 def refresh(cron: str | None, **options: Any) -> int:
     """Make what was added to FILE, the whole catalog, or changed in it; retire what is gone from it."""
@@ -129,20 +120,13 @@ def refresh(cron: str | None, **options: Any) -> int:
     return asyncio.run(_schedule(cron, **options))
 
 
-@click.command()
-@click.argument("catalog")
-@_with(*_ROWS)
-@_with(*_BUYING[1:])
+@click.command(params=[click.Argument(["catalog"]), *_ROWS, *_BUYING[1:]])
 def retry(**options: Any) -> int:
     """Make again what of CATALOG did not end well, with one more attempt for each row."""
     return _buy("retry", **options)
 
 
-@click.command()
-@click.argument("catalog")
-@_with(*_ROWS)
-@click.option("--take", type=click.IntRange(1), help="Go to this take of the named rows' patterns.")
-@_with(*_BUYING[1:])
+@click.command(params=[click.Argument(["catalog"]), *_ROWS, _TAKE, *_BUYING[1:]])
 def remake(**options: Any) -> int:
     """Make another take of the patterns of CATALOG that are marked `again`, or of the named rows, and its products."""
     return _buy("remake", **options)
@@ -186,12 +170,11 @@ def _buy(verb: Any, *, yes: bool, as_json: bool, confirm: str | None, **options:
 
 async def _carry_out(request: Request, *, yes: bool, confirm: str | None, quiet: bool) -> End:
     """Plan without a server; begin the flow only where the service is to be asked about something."""
-    from patternmill.agreement import agree, open_questions, plan_lines
+    from patternmill.agreement import agree, open_questions, plan_lines, plan_run
     from patternmill.fanout import Maker
     from patternmill.halt import stops
     from patternmill.mark import write_marks
     from patternmill.pipeline import carry_out
-    from patternmill.planning import plan_run
     from patternmill.run import open_run
     from patternmill.service.sources import name_of
 

@@ -90,7 +90,7 @@ async def prefect_server(home: Path, say: Callable[[str], None], port: int = 0) 
 
     Import nothing else of Prefect before. Raises Refusal where the server refuses us.
     """
-    with _settings({name: text for name, text in _CLIENT.items() if name not in os.environ} | _direct()):
+    with _settings(_of_client()):
         from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
         # Else each line of the log that cannot be sent is a traceback on the terminal.
@@ -142,11 +142,14 @@ def _is_there(folder: Path) -> bool:
     return bool(PREFECT_API_URL.value())
 
 
-def _direct() -> dict[str, str]:
-    """Return what has clients reach this machine directly, whatever proxies are set."""
+def _of_client() -> dict[str, str]:
+    """Return settings of clients in this process: unless made already, and to reach this machine without a proxy."""
     given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     hosts = ",".join(filter(None, (given, HOST, "localhost")))
-    return {"NO_PROXY": hosts, "no_proxy": hosts}
+    settings = {"NO_PROXY": hosts, "no_proxy": hosts}
+    for name in _CLIENT.keys() - os.environ.keys():
+        settings[name] = _CLIENT[name]
+    return settings
 
 
 @contextlib.contextmanager

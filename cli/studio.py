@@ -23,17 +23,16 @@ def embedded_studio(home: Path, pace: str = "quick", port: int = 0) -> Iterator[
     folder = (home / "studio").resolve()
     with shared_process(folder, partial(_launch, folder, pace), port) as shared:
         address = _address(shared)
-        key = (folder / _KEY).read_text().strip()
-        said = {"STUDIO_URL": address, "API_KEY": key, "ENVIRONMENT": STUDIO, "SERVICE_FILE": _contract()}
-        with environment({f"{PREFIX}{name}": text for name, text in said.items()}):
+        package = importlib.util.find_spec("studio")  # to import it would take as long as to start it
+        assert package and package.origin
+        said = {
+            f"{PREFIX}STUDIO_URL": address,
+            f"{PREFIX}API_KEY": (folder / _KEY).read_text().strip(),
+            f"{PREFIX}ENVIRONMENT": STUDIO,
+            f"{PREFIX}SERVICE_FILE": str(Path(package.origin).with_name("service.toml")),
+        }
+        with environment(said):
             yield address
-
-
-def _contract() -> str:
-    """Return the file of what the studio promises; to import it would take as long as to start it."""
-    package = importlib.util.find_spec("studio")
-    assert package and package.origin
-    return str(Path(package.origin).with_name("service.toml"))
 
 
 def is_meant(settings: Settings) -> bool:

@@ -82,8 +82,6 @@ def compare(
     `refused`: the keys of refused rows. `unsold`: the likenesses of rows that are refused for their sku alone: a gone
     sku of that likeness may be theirs. `retired_elsewhere`: skus of retired products by likeness, which no row names.
     """
-    if not (known or retired_elsewhere):
-        return Changes(added=frozenset(wanted))
     all_known = {row.key: row for row in known}
     living = {name: row for name, row in all_known.items() if row.retired is None}
     changed = [

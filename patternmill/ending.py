@@ -14,13 +14,12 @@ from patternmill.ledger.attempts import made_by, spent_by
 from patternmill.ledger.database import Database
 from patternmill.ledger.reports import last_run
 from patternmill.mark import write_marks
-from patternmill.money import money, parse_amount, plain
 from patternmill.plan import Plan
 from patternmill.records import skus_of
 from patternmill.request import Cause, End, Failure, Summary
 from patternmill.run import Run
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Outcome, Status
-from patternmill.text import counted
+from patternmill.text import counted, money, parse_amount, plain
 
 if TYPE_CHECKING:
     from patternmill.tables.checks import Checked
@@ -66,7 +65,7 @@ def _results(run: Run, checked: "Checked", rows: Sequence[CatalogRow]) -> "dict[
     results = {}
     for number, key in zip(checked.sheet.rows.index, run.keys, strict=True):
         row = found[key]
-        status, (code, message) = row.status, row.reason
+        status, code, message = row.status, row.code, row.message
         if status == Status.NOT_STARTED and run.halt.first_reason:
             code, message = run.halt.first_reason.code, run.halt.first_reason.message
         results[number] = Result(

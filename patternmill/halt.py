@@ -1,4 +1,4 @@
-"""Whether a run begins nothing more, and why: all of it, one stage, or as the process is to end."""
+"""Whether more is begun, and why not: of a stage, by how it stands; of a run; as the process is to end."""
 
 import asyncio
 import contextlib
@@ -7,27 +7,83 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from patternmill.errors import Halted, LeaseLost, Refusal
 from patternmill.states import Attempt, Outcome, State
-from patternmill.trust import REMEDY, Standing
 
 #: How long what is in flight is followed after a person's stop, in seconds; after others, to its end.
 DRAIN = 20.0
+_ALIKE, _IN_A_ROW, _PROBES = 3, 5, 4
+_ENDS = frozenset({"failed", "rejected", "held", "given_up"})
+REMEDY = (
+    "If that is about these rows, correct them; if it is about the account or the service, mend that. "
+    "Then run the same command again: it begins with four, and goes on once one has ended well."
+)
 
 
+class Event(NamedTuple):
+    """A change of an item on record. `counts` is false where it ended as it had before."""
+
+    item_id: str
+    state: str
+    code: str = ""
+    counts: int = 1
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether more of a stage may be begun: `room` items (None: any number), unless there is a `problem`."""
+
+    room: int | None = None
+    problem: str = ""
+
+
+def standing(tail: Sequence[Event], is_open: bool, accepted_here: bool) -> Standing:
+    """Return how a stage stands after the events since its last good end, or its last halt if that is later.
+
+    `is_open`: there was a good end, and no halt since; else the stage begins with four items, and four bad ends halt
+    it. An open stage is halted by three refused alike without an acceptance between, or by five items in a row that
+    ended without a usable result. An item counts once. `accepted_here`: the running run has had a request accepted, so
+    that refusals that name their row are about the row.
+    """
+    begun = set[str]()
+    for event in tail:
+        if event.state == "intended":
+            begun.add(event.item_id)
+    bad: dict[str, str] = {}
+    ended, refused = set[str](), dict[str, str]()
+    for event in tail:
+        if event.state == "accepted":
+            refused.clear()
+        if event.state not in _ENDS:
+            continue
+        ended.add(event.item_id)
+        is_row = event.code == "invalid_request" and accepted_here
+        if event.counts and not is_row and (is_open or event.item_id in begun):
+            bad[event.item_id] = event.state
+            if event.state == "rejected":
+                refused[event.item_id] = event.code
+    alike = max(Counter(refused.values()).values(), default=0)
+    if is_open and alike >= _ALIKE:
+        return Standing(0, f"{alike} were refused alike, and none was accepted between")
+    if len(bad) >= (_IN_A_ROW if is_open else _PROBES):
+        return Standing(0, f"{len(bad)} in a row ended without a usable result")
+    return Standing(None if is_open else max(_PROBES - len(bad) - len(begun - ended), 0))
+
+
+@dataclass(eq=False)
 class Halt:
     """Whether nothing more is begun. A person's stop overrides other reasons, and a lost lease that."""
 
-    def __init__(self) -> None:
-        self.reason: Refusal | None = None
-        #: Why nothing more of a stage is begun, while all else goes on.
-        self.stages: dict[str, Halted] = {}
-        #: Set, and replaced by another, whenever those who wait are to look again.
-        self.news = asyncio.Event()
-        self._until: float | None = None
+    reason: Refusal | None = None
+    #: Why nothing more of a stage is begun, while all else goes on.
+    stages: dict[str, Halted] = field(default_factory=dict)
+    #: Set, and replaced by another, whenever those who wait are to look again.
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _until: float | None = None
 
     def __bool__(self) -> bool:
         return self.reason is not None
@@ -83,28 +139,29 @@ def _weight(reason: Refusal | None) -> int:
     return 0 if reason is None else 2 if getattr(reason, "outcome", "") == Outcome.CANCELLED else 1
 
 
+@dataclass(eq=False)
 class Admission:
     """Lets items of a stage begin as the stage's standing allows, and next attempts once another has ended well."""
 
-    def __init__(self, halt: Halt, standings: Mapping[str, Standing]) -> None:
-        self._halt, self._standings = halt, standings
-        self._in_flight: Counter[str] = Counter()
-        #: Items that were let in, and whose intent is not on record yet.
-        self._coming: Counter[str] = Counter()
-        #: The good ends of each stage so far, and how many there were as an attempt failed.
-        self._good: Counter[str] = Counter()
-        self._good_before: dict[str, int] = {}
-        self._waiting: Counter[str] = Counter()
-        self._watchers = 0
+    halt: Halt
+    standings: Mapping[str, Standing]
+    _in_flight: Counter[str] = field(default_factory=Counter)
+    #: Items that were let in, and whose intent is not on record yet.
+    _coming: Counter[str] = field(default_factory=Counter)
+    #: The good ends of each stage so far, and how many there were as an attempt failed.
+    _good: Counter[str] = field(default_factory=Counter)
+    _good_before: dict[str, int] = field(default_factory=dict)
+    _waiting: Counter[str] = field(default_factory=Counter)
+    _watchers: int = 0
 
     def may_begin(self, stage: str) -> bool:
         """Return whether items of the stage are begun at all."""
-        return not self._halt and stage not in self._halt.stages
+        return not self.halt and stage not in self.halt.stages
 
     async def admit(self, stage: str) -> bool:
         """Wait until an item of the stage may be begun, and count it; False where the run or the stage is halted."""
         while self.may_begin(stage):
-            room = self._standings.get(stage, Standing()).room
+            room = self.standings.get(stage, Standing()).room
             if room is None or room > self._coming[stage] or not self._in_flight[stage] + self._coming[stage]:
                 self._coming[stage] += 1
                 return True
@@ -132,13 +189,13 @@ class Admission:
         if attempt.result_id:
             self._good[attempt.stage] += 1
         self._wake()
-        problem = self._standings.get(attempt.stage, Standing()).problem
-        return "" if attempt.stage in self._halt.stages else problem
+        problem = self.standings.get(attempt.stage, Standing()).problem
+        return "" if attempt.stage in self.halt.stages else problem
 
     def halt_stage(self, attempt: Attempt, problem: str, last: str) -> None:
         """Begin nothing more of a stage."""
         text, words = f"Of {attempt.stage}s, {problem}.", f"The last: {last.removesuffix('.')}."
-        self._halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
+        self.halt.stages[attempt.stage] = Halted(Outcome.FAILED, "no_good_end", text, f"{words} {REMEDY}")
         self._wake()
 
     async def another_ends_well(self, failed: Attempt) -> bool:
@@ -159,25 +216,27 @@ class Admission:
     async def _news(self) -> None:
         self._watchers += 1
         try:
-            await self._halt.news.wait()
+            await self.halt.news.wait()
         finally:
             self._watchers -= 1
 
     def _wake(self) -> None:
         if self._watchers:
-            self._halt.wake()
+            self.halt.wake()
 
 
+@dataclass(eq=False)
 class Stops:
     """The signals that end this process, passed on to the runs in it and then to who handled them before."""
 
-    def __init__(self) -> None:
-        #: Whether the process is to end: no run begins any more.
-        self.is_stopped = False
-        #: Whether the process is a command of ours, which ends by itself.
-        self.is_command = False
-        self._halts: list[Callable[[], Any]] = []
-        self._before: dict[int, Any] = {}
+    #: Whether the process is to end: no run begins any more.
+    is_stopped: bool = False
+    #: Whether the process is a command of ours, which ends by itself.
+    is_command: bool = False
+    #: The signal that came.
+    number: int = 0
+    _halts: list[Callable[[], Any]] = field(default_factory=list)
+    _before: dict[int, Any] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def watched(self, halt: Halt) -> Iterator[None]:

@@ -149,8 +149,9 @@ async def read_offer(
     every = offer.categories or ()
     chosen = list(every)
     if words is not None:
-        meant = (offer.find(one) or chain.from_iterable(map(offer.find, alike(one))) for one in words)
-        chosen = list(chain.from_iterable(meant))
+        chosen = []
+        for one in words:
+            chosen += offer.find(one) or chain.from_iterable(map(offer.find, alike(one)))
     named = dict(zip(map(_ID, chosen), chosen, strict=True))
     details = await asyncio.gather(*map(partial(answer, "categories/get"), named))
     named = dict(zip(named, map(with_options, named.values(), details), strict=True))

@@ -2,13 +2,12 @@
 
 import asyncio
 
-from patternmill.agreement import agree, plan_lines
+from patternmill.agreement import agree, plan_lines, plan_run
 from patternmill.ending import finish
 from patternmill.errors import Refusal
 from patternmill.fanout import UNSHOWN, Maker
 from patternmill.halt import stops
 from patternmill.logs import tell
-from patternmill.planning import plan_run
 from patternmill.request import End, Request, Summary, end_of
 from patternmill.run import Run, begin, check_sheet, make_rows, open_run
 from patternmill.states import Outcome
@@ -37,18 +36,13 @@ async def carry_out(request: Request, maker: Maker = UNSHOWN) -> End:
         end = end_of(refusal, **about)
     ended = end.summary.model_dump(mode="json")
     tell([{"event": "run_ended", "run_id": ended.pop("run"), **ended, "message": end.message}])
-    _pass_stop_on()
+    # Whoever handled a signal before, or cancelled this run, has it now that the results are written.
+    if (task := asyncio.current_task()) and task.cancelling() and not stops.is_stopped:
+        raise asyncio.CancelledError
+    stops.pass_on()
     return end
 
 
 def _planned(run: Run, text: str) -> End:
     summary = Summary(outcome=Outcome.COMPLETED, catalog=run.catalog, environment=run.settings.service)
     return End(Outcome.COMPLETED, text or "There is nothing to do.", summary)
-
-
-def _pass_stop_on() -> None:
-    """Let whoever handled a signal before, or cancelled this run, have it now that the results are written."""
-    task = asyncio.current_task()
-    if task and task.cancelling() and not stops.is_stopped:
-        raise asyncio.CancelledError
-    stops.pass_on()

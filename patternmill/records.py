@@ -59,11 +59,11 @@ def records(
     wanted = dict(zip(map(attrgetter("number"), plan.rows), plan.rows, strict=True))
     refusals = refusals_of(checked) if len(checked.problems) else {}
     after = max(map(attrgetter("position"), stored.rows.values()), default=-1) + 1
-    skus, header = skus_of(checked), header_of(checked)
+    skus, header = skus_of(checked), header_of(checked.columns)
     earlier = _Earlier(checked.columns.title("sku"), stored) if is_part else None
     keys = dict(zip(contents, map(sku_key, map(skus.__getitem__, contents)), strict=True))
     taken, made = set(keys.values()), list[dict[str, Any]]()
-    for place, (number, cells) in enumerate(kept_cells(checked).items()):
+    for place, (number, cells) in enumerate(kept_cells(checked.sheet, checked.columns).items()):
         sku = skus[number]
         record: dict[str, Any] = {**_EMPTY, "number": number, "cells": cells, "run": run_id, "sku": sku}
         record["key"] = keys.get(number) or sku_key(sku)

@@ -1,6 +1,5 @@
 """What is asked of a run, what was agreed to, and how a run ends."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,9 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from patternmill.errors import Overlap, Refusal
-from patternmill.money import parse_amount
 from patternmill.states import CatalogRow, Outcome
-from patternmill.text import sku_key
+from patternmill.text import parse_amount, sku_key
 
 
 def _is_amount(text: str) -> str:
@@ -65,11 +63,10 @@ class Request(Agreement):
     def chooses(self, row: CatalogRow) -> bool:
         """Return whether a row is one of those that are named."""
         skus = {sku_key(sku) for sku in self.sku}
-        code = row.code or (json.loads(row.refusal)["code"] if row.refusal else "")
         return (
             (not skus or sku_key(row.sku) in skus)
             and (not self.status or row.status in self.status)
-            and (not self.code or code in self.code)
+            and (not self.code or row.code in self.code)
         )
 
 

@@ -26,7 +26,6 @@ from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases, check_environment
 from patternmill.logs import set_up
 from patternmill.mark import write_marks
-from patternmill.money import parse_amount
 from patternmill.offer import read_offer
 from patternmill.plan import Plan, affordable
 from patternmill.records import Stored, records, wanted_by
@@ -37,7 +36,7 @@ from patternmill.service.pacing import Polling
 from patternmill.service.sources import Source, find_source, name_of, read_source
 from patternmill.settings import STUDIO, Settings, read_settings
 from patternmill.states import NEEDS_A_PERSON, Outcome, Status
-from patternmill.text import counted, normal
+from patternmill.text import counted, normal, parse_amount
 from patternmill.vocabulary import category_synonyms
 
 if TYPE_CHECKING:
@@ -250,13 +249,15 @@ async def begin(run: Run, checked: "Checked", plan: Plan) -> None:
         catalogs.write_rows(connection, environment, run.catalog, differing[:_ROWS_AT_ONCE])
         for seen, take in run.moves:
             decisions.move(connection, environment, seen, take)
-        decisions.keep_takes(connection, environment, kept_takes)
-        catalogs.want_rows(connection, environment, run.catalog, moved)
+        if kept_takes:
+            decisions.keep_takes(connection, environment, kept_takes)
+        if moved:
+            catalogs.want_rows(connection, environment, run.catalog, moved)
 
     about = {
         "verb": request.verb, "source": name_of(request.file or ""), "max_items": request.max_items,
         "budget": parse_amount(request.budget), "currency": settings.currency, "delimiter": checked.sheet.delimiter,
-        "header": header_of(checked), "mapping": run.mapping, "folder": str(run.shelf),
+        "header": header_of(checked.columns), "mapping": run.mapping, "folder": str(run.shelf),
     }  # fmt: skip
     await lease.take(about, write)
     run.lease = lease
@@ -285,12 +286,14 @@ def _moved(run: Run, checked: "Checked", plan: Plan) -> list[dict[str, Any]]:
 def _stored(run: Run) -> Stored:
     """Return what the catalog has, as far as the rows of a sheet are compared with it."""
     place = (run.database, run.settings.service, run.catalog)
+    if not (stored := catalogs.stored_rows(*place)):
+        return Stored({}, {})
     headers = dict(map(attrgetter("id", "header"), catalogs.sheets(*place)))
     unwell = set[str]()
     if run.is_part:
         states = catalogs.catalog_rows(*place)
         unwell = {row.key for row in states if row.status in NEEDS_A_PERSON}
-    return Stored(catalogs.stored_rows(*place), headers, unwell)
+    return Stored(stored, headers, unwell)
 
 
 async def make_rows(run: Run, plan: Plan, maker: Maker) -> None:

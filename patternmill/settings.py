@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from patternmill.errors import Refusal
-from patternmill.money import Amount
+from patternmill.text import parse_amount
 
 PREFIX = "PATTERNMILL_"
 #: The environment of the embedded studio, which costs nothing and is at another address each time.
@@ -38,6 +38,7 @@ def _is_row_limit(text: str) -> str:
     return text
 
 
+Amount = Annotated[int, BeforeValidator(parse_amount), Field(ge=0)]
 RowLimitText = Annotated[str, AfterValidator(_is_row_limit)]
 
 
@@ -72,7 +73,7 @@ def _read_sources(value: Any) -> Any:
 class Settings(BaseSettings):
     """What the surroundings say. Durations are ISO 8601: `PT30S`."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, validate_default=False)
 
     #: The service's base address, which ends with its version segment, and its key.
     studio_url: str = ""

@@ -10,11 +10,11 @@ from patternmill.errors import Overlap, Refusal
 from patternmill.ledger.attempts import change_attempt, find_attempts, is_other
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database, is_gone
-from patternmill.money import money
 from patternmill.service.answers import Ended, Held
 from patternmill.service.client import Client
 from patternmill.settings import Settings
 from patternmill.states import Attempt, State
+from patternmill.text import money
 
 Choice = Literal["job", "resend", "write-off"]
 _DRIVER = "SELECT holder FROM leases WHERE driver = :driver"

@@ -1,6 +1,5 @@
 """The states of an attempt, a row and a run, and which changes are legal."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -105,10 +104,11 @@ class CatalogRow:
     `key` is the folded sku, or `# ` and the row's number where the sku is unusable. `cells` is a JSON array in the
     order of `header`, the JSON array of the header of the sheet that it came from last. `content` is a JSON object
     with `prompt`, `category`, `category_id` and `selections`, and `refusal` one with `code`, `message`, `remedy` and
-    `column`; empty where there is none. `pattern` is the first take of its pattern, `take` the one that it wants, and
-    `verdict` a person's about that. `wants` and `has` are items, the others are the service's IDs:
-    `product_id` and `pattern_id` of the item that it wants, `has_product_id` and `has_pattern_id` of what it has;
-    `has_content` is what that was made of, where it wants another: a content whose category is an ID.
+    `column`; empty where there is none. `code` and `message` say why the row has no product. `pattern` is the first
+    take of its pattern, `take` the one that it wants, and `verdict` a person's about that. `wants` and `has` are
+    items, the others are the service's IDs: `product_id` and `pattern_id` of the item that it wants, `has_product_id`
+    and `has_pattern_id` of what it has; `has_content` is what that was made of, where it wants another: a content
+    whose category is an ID.
     """
 
     key: str
@@ -138,11 +138,3 @@ class CatalogRow:
     has_product_id: str
     has_pattern_id: str
     has_content: str = ""
-
-    @property
-    def reason(self) -> tuple[str, str]:
-        """Return the code and the words of why the row has no product, if it has none."""
-        if not self.refusal:
-            return self.code, self.message
-        refusal = json.loads(self.refusal)
-        return refusal["code"], f"{refusal['message']}; {refusal['remedy']}"

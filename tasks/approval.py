@@ -11,8 +11,7 @@ from prefect.states import Suspended
 from pydantic import Field, create_model
 
 from patternmill.request import Agreement, Question
-from tasks.dead_runs import end_questions, open_questions
-from tasks.page import markdown_lines
+from tasks.page import end_questions, markdown_lines, open_questions
 
 #: A question that nobody answers ends by then.
 _PATIENCE = timedelta(days=14)

@@ -26,20 +26,13 @@ from patternmill.settings import read_settings
 from patternmill.states import OPEN, Attempt, Outcome
 from patternmill.states import State as AttemptState
 from tasks.approval import ask, plan_waits
-from tasks.dead_runs import catalog_tag, end_dead_runs
 from tasks.folder import enter
-from tasks.page import show_end, watching
+from tasks.page import catalog_tag, end_dead_runs, show_end, watching
 
 #: The ledger remembers and the service client sends again: not Prefect, whatever its own defaults are.
 _LOOKING = 5.0
 _CUT_OFF = "The run ended first; the next one goes on with what the ledger has of it."
 _PLAIN: Any = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
-_ON_SCREEN = Halted(
-    Outcome.PAUSED,
-    "paused",
-    "It was paused on the screen; what was in flight was followed to its end.",
-    "Resume it there, or run it again.",
-)
 # Prefect writes a failed state that a task returns twice; left out is the line with the traceback of no exception.
 logging.getLogger("prefect.task_runs").addFilter(lambda record: record.exc_info != (None, None, None))
 
@@ -99,7 +92,7 @@ class Shown(Maker):
             return await call
         except Pause:
             if self.run:
-                self.run.halt.set(_ON_SCREEN)
+                _pause(self.run)
             return None
 
     def step(self, step: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -184,6 +177,12 @@ def _flow_run() -> FlowRun:
     return context.flow_run
 
 
+def _pause(run: Run) -> None:
+    """Halt a run that was paused or suspended on the screen."""
+    message = "It was paused on the screen; what was in flight was followed to its end."
+    run.halt.set(Halted(Outcome.PAUSED, "paused", message, "Resume it there, or run it again."))
+
+
 async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
     while True:
         await asyncio.sleep(_LOOKING)
@@ -193,7 +192,7 @@ async def _stop_if_cancelled(run: Run, flow_run_id: UUID) -> None:
             if state is not None and state.is_cancelling():
                 run.halt.stop()
             if state is not None and state.is_paused():
-                run.halt.set(_ON_SCREEN)
+                _pause(run)
 
 
 _TYPES = {

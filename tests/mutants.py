@@ -30,7 +30,7 @@ TARGETS = {  # its module, and the tests that are to notice
     "purchases": "patternmill/ledger/purchases.py tests/test_ledger.py tests/test_engine.py tests/test_money.py",
     "leases": "patternmill/ledger/leases.py tests/test_ledger.py tests/test_databases.py",
     "engine": "patternmill/engine.py tests/test_engine.py tests/test_money.py",
-    "trust": "patternmill/trust.py tests/test_trust.py tests/test_ledger.py",
+    "trust": "patternmill/halt.py tests/test_trust.py tests/test_ledger.py",
     "remake": "patternmill/remake.py tests/test_remake.py",
 }
 HEAVY = ("httpx_aiohttp", "pandas", "psycopg")

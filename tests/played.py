@@ -11,8 +11,8 @@ from prefect.states import Cancelled, Completed
 
 from patternmill.request import Agreement, Question
 from tasks.approval import ask, plan_waits
-from tasks.dead_runs import catalog_tag, end_dead_runs
 from tasks.folder import enter
+from tasks.page import catalog_tag, end_dead_runs
 
 
 async def played(file: str, catalog: str, environment: str | None) -> State[Any]:

@@ -127,7 +127,7 @@ def test_a_question_that_has_expired_is_asked_again(deployed: Path) -> None:
 
 
 def test_a_run_that_begins_ends_the_open_question_of_its_catalog(deployed: Path) -> None:
-    from tasks.dead_runs import end_dead_runs
+    from tasks.page import end_dead_runs
 
     @flow(retries=0)
     async def begins() -> None:

@@ -12,7 +12,7 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 
 from cli.server import Server
-from tasks.dead_runs import catalog_tag, end_dead_runs
+from tasks.page import catalog_tag, end_dead_runs
 
 _HANGS = """
 import asyncio, sys

@@ -16,8 +16,8 @@ from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Verdict, decide, decisions_of, move
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.reports import status_record
+from patternmill.looking.cards import MOST, Made, gallery
 from patternmill.looking.deeds import Asked, Deeds
-from patternmill.looking.gallery import MOST, Made, gallery
 from patternmill.looking.pictures import Pictures
 from patternmill.looking.server import SESSION, Desk, Door, app_of
 from patternmill.looking.view import View

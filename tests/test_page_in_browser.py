@@ -12,8 +12,8 @@ from patternmill.contract import Contract
 from patternmill.ledger.brake import brakes_on
 from patternmill.ledger.database import Database
 from patternmill.ledger.decisions import Verdict, decide, decisions_of, move
+from patternmill.looking.cards import Made, gallery
 from patternmill.looking.deeds import Deeds
-from patternmill.looking.gallery import Made, gallery
 from patternmill.looking.pictures import Pictures
 from patternmill.looking.server import Desk, Door, app_of, listening
 from patternmill.looking.view import View

@@ -10,7 +10,7 @@ from cli.main import run as command
 from patternmill.errors import InputRefused
 from patternmill.offer import Category, Offer
 from patternmill.states import Outcome
-from patternmill.tables.encodings import decode
+from patternmill.tables.delimited import decode
 from patternmill.tables.mapping import Unsaid
 from patternmill.vocabulary import likely
 from tests.test_cli import asked

@@ -235,19 +235,22 @@ def comes_back(tmp_path, seed):
         first = checked(tmp_path, table.getvalue())
     except InputRefused as refusal:
         return refusal.code in ("open_quote", "wrong_header")
-    cells, titles = kept_cells(first), header_of(first)
+    cells, titles = kept_cells(first.sheet, first.columns), header_of(first.columns)
     write_results(results_frame(first, dict.fromkeys(first.rows.index, MADE), "run-1"), first, tmp_path, {})
     faults = {at: {"code": "x", "message": "; ".join(those["message"]), "remedy": "", "column": ""}
               for at, those in first.problems.groupby("row")}  # fmt: skip
     kept = [catalog_row(key=str(at), position=at, number=at, header=titles, cells=one,
-                        refusal=json.dumps(faults[at]) if at in faults else "")
+                        refusal=json.dumps(faults[at]) if at in faults else "",
+                        message=faults[at]["message"] if at in faults else "")
             for at, one in cells.items()]  # fmt: skip
     write_catalog(tmp_path, kept)
     for name in ("results.csv", "sheet.csv"):
         again = checked(tmp_path, (tmp_path / name).read_bytes())
         assert again.columns.run is not None
-        assert [*map(without_missing, kept_cells(again).values())] == [*map(without_missing, cells.values())]
-        assert header_of(again) == titles
+        assert [*map(without_missing, kept_cells(again.sheet, again.columns).values())] == [
+            *map(without_missing, cells.values())
+        ]
+        assert header_of(again.columns) == titles
         assert product_ids(again) == product_ids(first)
         assert {code for _, code in codes(again)} == {code for _, code in codes(first)}
     return True

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import Refusal
-from patternmill.money import money, parse_amount
 from patternmill.settings import read_settings
+from patternmill.text import money, parse_amount
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def test_surplus_cells_come_back_and_keep_their_row_refused_until_they_are_gone(
     assert list(table(failures)["surplus"]) == ["extra,"]
     again = checked(failures)
     assert list(again.problems["code"]) == ["surplus_cells"]
-    assert kept_cells(again) == {2: '["A-1", "herons", "Cushion", "", "n", "extra,"]'}
+    assert kept_cells(again.sheet, again.columns) == {2: '["A-1", "herons", "Cushion", "", "n", "extra,"]'}
     mended = checked(failures, failures.read_bytes().replace(b'"extra,"', b""))
     assert len(mended.rows) == 1
 
@@ -110,7 +110,7 @@ def test_columns_that_are_named_as_ours_stay_beside_ours(tmp_path):
     content = "sku,prompt,category,Status,Tag,Tag\nA-1,herons,Cushion,new,a,b\n"
     written(tmp_path, checked(tmp_path / "a.csv", content), {2: MADE})
     again = checked(tmp_path / "out/results.csv")
-    assert json.loads(header_of(again)) == ["sku", "prompt", "category", "Status", "Tag", "Tag"]
+    assert json.loads(header_of(again.columns)) == ["sku", "prompt", "category", "Status", "Tag", "Tag"]
     line = json.loads((tmp_path / "out/results.jsonl").read_text())
     assert (line["Status"], line["status"], line["Tag"], line["Tag (6)"]) == ("new", "succeeded", "a", "b")
 
@@ -170,7 +170,7 @@ def test_the_whole_sheet_is_what_its_source_had_and_can_be_imported_again(tmp_pa
     first = checked(
         tmp_path / "a.csv", HEADER + "A-1,herons,Cushion,50x50,=x\nA-2,ferns,Cushion\nA-3,,Cushion,,,beyond\n"
     )
-    header, cells = header_of(first), kept_cells(first)
+    header, cells = header_of(first.columns), kept_cells(first.sheet, first.columns)
     rows = [catalog_row(key=str(at), number=at, position=at, header=header, cells=cells[at]) for at in cells]
     write_catalog(tmp_path, rows)
     again = checked(tmp_path / "sheet.csv")

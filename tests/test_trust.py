@@ -2,7 +2,7 @@
 
 import pytest
 
-from patternmill.trust import Event, standing
+from patternmill.halt import Event, standing
 
 
 def bad(*items, state="failed", code="", counts=1):

@@ -382,7 +382,7 @@ def test_failures_of_a_workbook_come_as_one_with_numbers_and_texts_as_they_were(
 
 def test_the_sheet_of_a_workbook_is_one_and_stays_one(tmp_path):
     found = numbers()
-    kept, header = kept_cells(found), header_of(found)
+    kept, header = kept_cells(found.sheet, found.columns), header_of(found.columns)
     rows = [catalog_row(key=str(at), number=at, header=header, cells=kept[at]) for at in kept]
     write_catalog(tmp_path, rows)
     assert not (tmp_path / "sheet.xlsx").exists()
@@ -392,4 +392,4 @@ def test_the_sheet_of_a_workbook_is_one_and_stays_one(tmp_path):
     assert len(load_workbook(tmp_path / "sheet.xlsx").active["A"]) == 2
     assert json.loads(kept[2])[4] == ["12.5", "0.00"]
     again = kept_sheet(rows)
-    assert again.sheet.is_workbook and kept_cells(again) == kept
+    assert again.sheet.is_workbook and kept_cells(again.sheet, again.columns) == kept

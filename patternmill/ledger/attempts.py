@@ -9,8 +9,8 @@ from uuid import uuid4
 from patternmill.items import pattern_item
 from patternmill.ledger.connections import Connection
 from patternmill.ledger.database import Database
-from patternmill.money import plain
 from patternmill.states import ENTERED_FROM, Attempt, State
+from patternmill.text import plain
 
 COLUMNS = ", ".join(Attempt.__slots__)
 _MADE = "SELECT stage, COUNT(*) FROM attempts WHERE driver = :run_id AND state = 'succeeded' GROUP BY stage"

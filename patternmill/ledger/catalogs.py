@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from patternmill.changes import Known
@@ -89,7 +90,8 @@ def retired_skus(database: Database, environment: str, catalog: str) -> dict[str
 
 def stored_rows(database: Database, environment: str, catalog: str) -> dict[str, Any]:
     """Return what is stored of each row, by key."""
-    return {row.key: row for row in database.read(_STORED, environment=environment, catalog=catalog)}
+    rows = database.read(_STORED, environment=environment, catalog=catalog)
+    return dict(zip(map(attrgetter("key"), rows), rows, strict=True))
 
 
 def corrections(database: Database, environment: str, catalog: str) -> list[Any]:
@@ -113,6 +115,10 @@ def catalog_rows(database: Database, environment: str, catalog: str) -> list[Cat
     for one in database.read(_MADE, sorted(ids), environment=environment) if ids else []:
         prompts[one.result_id] = json.loads(one.body).get("prompt", "")
     for row in found:
+        if row.refusal:
+            refusal = json.loads(row.refusal)
+            why = f"{refusal['message']}; {refusal['remedy']}"
+            row = row._replace(code=refusal["code"], message=why)
         rows.append(CatalogRow(*row[:-1], *_made_of(json.loads(row.has_body or "{}"), prompts)))
     return rows
 
@@ -161,12 +167,10 @@ def drop_rows(
 
 def remember_offers(connection: Connection, environment: str, answers: Mapping[str, Any]) -> None:
     """Keep answers about the offer by category ID; the ID is empty for the list of categories."""
-    place = {"environment": environment, "at": time.time()}
-    texts = map(json.dumps, answers.values())
-    values = (
-        {**place, "category_id": name, "answer": text} for name, text in zip(answers, texts, strict=True)
-    )
-    connection.execute_many(_REMEMBER, list(values))
+    values, place = list[dict[str, Any]](), {"environment": environment, "at": time.time()}
+    for name, answer in answers.items():
+        values.append({**place, "category_id": name, "answer": json.dumps(answer)})
+    connection.execute_many(_REMEMBER, values)
 
 
 def recall_offer(database: Database, environment: str, category_id: str) -> Any:

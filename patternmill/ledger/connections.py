@@ -78,7 +78,7 @@ class Connection(ABC):
     def _run(self, sql: str, values: Any, *, many: bool = False) -> tuple[list[Any], int]:
         try:
             cursor = self._driver.cursor()
-            (cursor.executemany if many else cursor.execute)(self._text(sql), values)
+            (cursor.executemany if many else cursor.execute)(sql, values)
             if cursor.description is None:
                 return [], cursor.rowcount
             shape = _shape(next(zip(*cursor.description, strict=True)))
@@ -99,9 +99,6 @@ class Connection(ABC):
     @abstractmethod
     def _connect(self, address: str) -> Any:
         """Return the driver's connection. Raises its errors, and OSError."""
-
-    def _text(self, sql: str) -> str:
-        return sql
 
     def _words(self, error: Exception) -> str:
         return str(error)
@@ -179,7 +176,7 @@ class Postgres(Connection):
     def _run(self, sql: str, values: Any, *, many: bool = False) -> tuple[list[Any], int]:
         self._asked_at = time.monotonic()
         try:
-            return super()._run(sql, values, many=many)
+            return super()._run(_percent(sql), values, many=many)
         finally:
             self._asked_at = 0.0
 
@@ -198,9 +195,6 @@ class Postgres(Connection):
         # All share this lock, and one that must be alone has it for itself. A shared lock of a row would not do: all
         # who share it next go before the one that waits to change the row.
         self.execute(f"SELECT {still}, pg_advisory_xact_lock{'' if alone else '_shared'}(7310841)")
-
-    def _text(self, sql: str) -> str:
-        return _percent(sql)
 
     def _passes(self, error: Any) -> bool:
         """Return whether the connection is gone, the server begins or ends, or it gave up a lock or a connection."""

@@ -139,7 +139,7 @@ class Database:
         try:
             with self._transaction() as connection:
                 self._check(self.guard(connection) if self.guard else connection.row(_KNOWN))
-                return [_result_or_refusal(change, connection) for change in changes]
+                return list(_results(changes, connection))
         except Exception as error:
             if len(changes) == 1 or isinstance(error, Refusal):
                 return [error] * len(changes)
@@ -212,11 +212,12 @@ def is_gone(holder: str) -> bool:
     return False
 
 
-def _result_or_refusal(change: Change[Any], connection: Connection) -> Any:
-    """Return what the change returns, or its refusal. A change refuses before it writes anything."""
-    try:
-        return change(connection)
-    except LedgerFault:
-        raise
-    except Refusal as refusal:
-        return refusal
+def _results(changes: Sequence[Change[Any]], connection: Connection) -> Iterator[Any]:
+    """Yield what each change returns, or its refusal. A change refuses before it writes anything."""
+    for change in changes:
+        try:
+            yield change(connection)
+        except LedgerFault:
+            raise
+        except Refusal as refusal:
+            yield refusal

@@ -75,8 +75,10 @@ WHERE environment = :environment AND pattern = :pattern AND retired IS NULL ORDE
 
 def decisions_of(database: Database, environment: str) -> dict[str, Decision]:
     """Return all decisions of an environment, by pattern."""
-    rows = database.read(_ALL, environment=environment)
-    return {row.pattern: Decision(**{**row._asdict(), "verdict": Verdict(row.verdict)}) for row in rows}
+    found: dict[str, Decision] = {}
+    for row in database.read(_ALL, environment=environment):
+        found[row.pattern] = Decision(**{**row._asdict(), "verdict": Verdict(row.verdict)})
+    return found
 
 
 def takes_of(database: Database, environment: str, takes: Collection[Item]) -> list[Take]:
@@ -120,9 +122,8 @@ def move(connection: Connection, environment: str, seen: Decision, take: int) ->
 def keep_takes(connection: Connection, environment: str, takes: Mapping[str, int]) -> None:
     """Want the takes that results of an earlier ledger name, by pattern, where this one has no decision."""
     place = {"environment": environment, "at": time.time()}
-    connection.execute_many(
-        _FIRST, [{**place, "pattern": name, "take": take} for name, take in takes.items()]
-    )
+    values = [{**place, "pattern": name, "take": take} for name, take in takes.items()]
+    connection.execute_many(_FIRST, values)
 
 
 def _newer() -> Refusal:

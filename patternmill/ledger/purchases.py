@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from patternmill.errors import Halted, Refusal
+from patternmill.halt import Event, Standing, standing
 from patternmill.items import Item
 from patternmill.ledger.attempts import (
     COLUMNS,
@@ -22,7 +24,6 @@ from patternmill.ledger.leases import Lease
 from patternmill.plan import BOUGHT, Action, Step, next_action
 from patternmill.settings import Settings
 from patternmill.states import Attempt, Outcome, State
-from patternmill.trust import Event, Standing, standing
 
 _LAST = f"SELECT {COLUMNS} FROM attempts WHERE item_id = :item_id ORDER BY number DESC LIMIT 1"
 _ONE = f"SELECT {COLUMNS} FROM attempts WHERE request_id = :request_id"
@@ -270,7 +271,8 @@ class Purchases:
             halt, good = connection.row(_SINCE, **place)
             tail = list(map(Event._make, connection.rows(_TAIL, **place, after=max(halt, good))))
             here = {"run_id": self.driver, "after": self._first_event}
-            is_accepted = bool(tail) and connection.row(_ACCEPTED_HERE, **place, **here) is not None
+            is_told = "invalid_request" in map(attrgetter("code"), tail)
+            is_accepted = is_told and connection.row(_ACCEPTED_HERE, **place, **here) is not None
             self.standings[stage] = standing(tail, good > halt, is_accepted)
 
     async def take_over(self, attempt: Attempt) -> Attempt:

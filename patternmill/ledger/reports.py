@@ -10,9 +10,9 @@ from patternmill.errors import Refusal
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database, is_gone
 from patternmill.logs import set_up
-from patternmill.money import money
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Attempt
+from patternmill.text import money
 
 _RUNS = """
 SELECT id, catalog, verb, source, started_at, ended_at, outcome, message, folder, bought, spent, currency FROM runs

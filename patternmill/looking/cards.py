@@ -1,12 +1,19 @@
-"""What the page shows: a card for each pattern with the rows that share it, and one for each refused row."""
+"""What the page shows: a card for each pattern with the rows that share it; and the page in one file beside results."""
 
+import base64
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import islice
 from typing import Any, NamedTuple
 
 from patternmill.states import CatalogRow, Status
 
+#: The most patterns that a gallery shows.
+MOST = 2_000
 #: What a status means to whoever looks at the page, said after the service's own words.
 _WORDS = {
     Status.IN_DOUBT: "It may have been sent, and no clear answer came; the next run sends the same request again.",
@@ -112,3 +119,55 @@ def as_json(card: Card) -> str:
 
 
 _encode: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Made(NamedTuple):
+    """A row that has a pattern, as it is in results; `selections` is a JSON object."""
+
+    pattern: str
+    prompt: str
+    sku: str
+    category: str
+    selections: str
+    status: str
+    product: str
+    message: str
+
+
+def gallery(catalog: str, rows: Iterable[Made]) -> str:
+    """Return the page of the first patterns that these rows have, with all that it shows inside."""
+    patterns: dict[str, list[Made]] = {}
+    for row in rows:
+        patterns.setdefault(row.pattern, []).append(row)
+    cards = list[str]()
+    for name, those in islice(patterns.items(), MOST):
+        cards.append(as_json(Card(name, name, those[0].prompt, tuple(map(_line, those)), name, 1)))
+    script, style = part("page.js"), part("page.css")
+    policy = (
+        f"default-src 'none'; img-src * file: data:; script-src {_digest(script)}; style-src {_digest(style)}"
+    )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
+    start = {"catalog": catalog, "patterns": len(patterns)}
+    data = f'{json.dumps(start)[:-1]}, "cards": [{",".join(cards)}]}}'
+    return filled(data, head).replace("</body>", f"<script>{script}</script></body>")
+
+
+def _line(row: Made) -> Line:
+    chosen = selections_in_words(json.loads(row.selections))
+    return Line(row.sku, row.sku, row.category, chosen, row.status, row.message, row.product, row.product)
+
+
+def filled(data: str, head: str) -> str:
+    """Return the page with its data, as JSON that no text of others can end, and what its head holds."""
+    text = part("page.html").replace("<!--data-->", data.replace("<", "\\u003c"))
+    return text.replace("<!--head-->", head)
+
+
+@cache
+def part(name: str) -> str:
+    """Return a file of the page."""
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -8,17 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from patternmill.agreement import open_questions, plan_lines
+from patternmill.agreement import open_questions, plan_lines, plan_run
 from patternmill.errors import Refusal
 from patternmill.ledger.brake import pause, unpause
 from patternmill.ledger.database import Database
-from patternmill.money import money
 from patternmill.orders import OrderPlan, check_order_name, place_order, plan_order
-from patternmill.planning import plan_run
 from patternmill.request import End, Request
 from patternmill.run import check_name, check_sheet, open_run
 from patternmill.settings import Settings
-from patternmill.text import counted
+from patternmill.text import counted, money
 
 Lines = Sequence[str]
 

@@ -24,8 +24,8 @@ from patternmill.contract import Contract
 from patternmill.errors import Refusal
 from patternmill.halt import stops
 from patternmill.ledger.decisions import Verdict, decide
+from patternmill.looking.cards import filled, part
 from patternmill.looking.deeds import Asked, Deeds
-from patternmill.looking.gallery import filled, part
 from patternmill.looking.pictures import Pictures, kind_of
 from patternmill.looking.view import View
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 from patternmill.text import UNSAFE, normal, shown
@@ -57,7 +58,7 @@ _PLACEHOLDERS = _NOTHING.union(re.split(r",\s+",
 ))  # fmt: skip
 #: First words of these, and of what else is none.
 _BEGINNINGS = frozenset((
-    *(text.partition(" ")[0] for text in _PLACEHOLDERS), "system", "function", "promise", "nan", "like", "copy",
+    *map(itemgetter(0), map(str.split, _PLACEHOLDERS)), "system", "function", "promise", "nan", "like", "copy",
     "comme", "voir", "ver", "igual", "zie", "zoals",
 ))  # fmt: skip
 

@@ -59,7 +59,8 @@ def check_rows(
     skus = list(map(str.strip, whole[columns.used["sku"]].tolist()))
     prompts = list(map(str.strip, whole[columns.used["prompt"]].tolist()))
     of_sku = [*_text_faults("sku", numbers, skus, sku), *_repeated(numbers, skus, sku)]
-    of_sku += [(row, _doubtful(sku, meant)) for row, meant in sheet.doubtful.items()]
+    for row, meant in sheet.doubtful.items():
+        of_sku.append((row, _doubtful(sku, meant)))
     found += _text_faults("prompt", numbers, prompts, columns.title("prompt"))
     for row, fault in _no_text(sheet, columns) if sheet.kinds else ():
         (of_sku if fault.column == sku else found).append((row, fault))
@@ -85,8 +86,8 @@ def check_rows(
 
 def category_words(sheet: Sheet, columns: Columns, words: Mapping[str, str]) -> set[str]:
     """Return the words that name the categories of the rows."""
-    cells = map(str.strip, sheet.rows[columns.used["category"]].dropna().unique())
-    return {words.get(key(cell), cell) for cell in cells}
+    cells = list(map(str.strip, sheet.rows[columns.used["category"]].dropna().unique()))
+    return set(map(words.get, map(key, cells), cells))
 
 
 def _as_written(sheet: Sheet, columns: Columns) -> Sheet:
@@ -167,17 +168,16 @@ def _chosen(whole: pd.DataFrame, chooser: Chooser) -> list[Chosen]:
 
 def _problems(found: Sequence[Found], skus: pd.Series) -> pd.DataFrame:
     """Return the faults as a frame, in the order of the rows."""
-    problems = pd.DataFrame([], columns=list(PROBLEM), dtype=object)
+    if not found:
+        return pd.DataFrame([], columns=list(PROBLEM), dtype=object)
     # What is no text is not told to be empty, unknown or a placeholder too.
     unread = {(row, fault.column) for row, fault in found if fault.code == "not_text"}
     found = [one for one in found if one[1].code == "not_text" or (one[0], one[1].column) not in unread]
-    if found:
-        lines = [(row, "", *fault[:5]) for row, fault in found]
-        problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
-        problems["sku"] = skus.fillna("").str.strip().reindex(problems["row"]).to_numpy(dtype=object)
-        problems = problems.drop_duplicates(["row", "column", "code", "message"])
-        problems = problems.sort_values("row", kind="stable", ignore_index=True)
-    return problems
+    lines = [(row, "", *fault[:5]) for row, fault in found]
+    problems = pd.DataFrame(lines, columns=list(PROBLEM), dtype=object)
+    problems["sku"] = skus.fillna("").str.strip().reindex(problems["row"]).to_numpy(dtype=object)
+    problems = problems.drop_duplicates(["row", "column", "code", "message"])
+    return problems.sort_values("row", kind="stable", ignore_index=True)
 
 
 def _notes(sheet: Sheet, prompts: Sequence[str], offer: Offer) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which column of a sheet is which column of a catalog: by its own name, or by what a mapping says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from patternmill.contract import NO_CONTRACT, Contract
 from patternmill.errors import InputRefused
@@ -23,26 +23,22 @@ class Columns:
     used: Mapping[str, int]
     #: Those that results give back: all but the results of an earlier run.
     carried: tuple[int, ...]
+    #: Of the used ones: those that choose options, and those that say by what a pattern is made beside its prompt.
+    choices: Mapping[str, int] = field(default_factory=dict)
+    extras: Mapping[str, int] = field(default_factory=dict)
     #: Carried ones that nobody said are remarks: an option must not hide there.
     unsaid: tuple[int, ...] = ()
     #: Why the sheet is refused as a whole, once it is checked as it may be meant.
     doubts: tuple[Unsaid, ...] = ()
-    #: In a file that is the results of a run: our columns `run` and `take`, and that of the cells beyond its header.
+    #: In a file that is the results of a run: our columns, and that of the cells beyond its header.
     run: int | None = None
-    take: int | None = None
     beyond: int | None = None
     error: int | None = None
 
     @property
-    def choices(self) -> dict[str, int]:
-        """Return the positions of the columns that choose options."""
-        return {name: at for name, at in self.used.items() if name == SELECTIONS or name.startswith(OPTION)}
-
-    @property
-    def extras(self) -> dict[str, int]:
-        """Return the positions of the columns that say by what a pattern is made, beside its prompt."""
-        kept = {} if self.take is None else {"kept_take": self.take}
-        return {name: at for name, at in self.used.items() if name.startswith(_EXTRAS)} | kept
+    def titles(self) -> list[str]:
+        """Return the titles of the carried columns."""
+        return list(map(self.header.__getitem__, self.carried))
 
     def title(self, name: str) -> str:
         return self.header[self.used[name]]
@@ -69,7 +65,7 @@ def _read(header: Sequence[str], name: str, mapping: SheetMapping, contract: Con
     meanings = list(map(mapping.meaning, header))
     results = _results(meanings)
     ours = set(results.values())
-    used: dict[str, int] = {}
+    used, choices, extras = dict[str, int](), dict[str, int](), dict[str, int]()
     carried, unsaid = list[int](), list[int]()
     for at, meaning in enumerate(meanings):
         if at in ours:
@@ -85,11 +81,15 @@ def _read(header: Sequence[str], name: str, mapping: SheetMapping, contract: Con
                 message = f"{name} has the column {shown(meaning)} twice: {twice}."
                 raise InputRefused("duplicate_header", message, "Rename or delete one of them.")
             used[meaning] = at
+            if meaning not in NEEDED:
+                (extras if is_extra else choices)[meaning] = at
         elif meaning not in ("", NOTE):
             unsaid.append(at)
     _refuse_gone(header, name, mapping, used)
-    ours_at = map(results.get, ("run", "take", BEYOND, "error"))
-    return Columns(tuple(header), used, tuple(carried), tuple(unsaid), (), *ours_at)
+    if "take" in results:
+        extras["kept_take"] = results["take"]
+    ours_at = map(results.get, ("run", BEYOND, "error"))
+    return Columns(tuple(header), used, tuple(carried), choices, extras, tuple(unsaid), (), *ours_at)
 
 
 def run_column(header: Sequence[str], mapping: SheetMapping) -> int | None:

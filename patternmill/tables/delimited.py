@@ -1,4 +1,4 @@
-"""Texts with delimiters as records of cells, quotes that are not closed, and cells that a spreadsheet would run."""
+"""The text of a file as records of cells, quotes that are not closed, and cells that a spreadsheet would run."""
 
 import contextlib
 import csv
@@ -11,12 +11,20 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from patternmill.errors import InputRefused
-from patternmill.tables.mapping import SheetMapping
+from patternmill.tables.encodings import encodings_of
+from patternmill.tables.mapping import SheetMapping, Unsaid, either
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: The header is one of so many first rows.
 HEADER_WITHIN = 20
 _PART, _PLACES = 500, 6
+_NO_TABLES = {
+    rb"PAR1": "a Parquet file",
+    rb"%PDF-": "a PDF document",
+    rb"\s*<[!?a-zA-Z]": "a web page or XML",
+    rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
+}
+_SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 #: What a spreadsheet runs as a formula, and the apostrophes before it, so that `restored(defused(cell)) == cell`.
 _FORMULA = r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])"
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -24,21 +32,63 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r'(?i)"?sep=(.)"?(?:\r\n|\r|\n)')
 
 
+def decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str, tuple[Unsaid, ...]]:
+    """Return the text of a file, its encoding, and the doubt where another one may be meant. Raises InputRefused.
+
+    `asked` is the encoding that a person named, for a text that is not UTF-8.
+    """
+    for magic, what in _NO_TABLES.items():
+        if re.match(magic, raw):
+            raise InputRefused("not_csv", f"{name} is {what}.", "Save it as CSV or .xlsx; those are read.")
+    is_marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    first = "utf-16" if is_marked else asked if asked and b"\0" in raw else "utf-8"
+    try:
+        "".encode(asked or first)
+    except LookupError:
+        message = f"{asked!r}, in the mapping of {name}, is no encoding."
+        raise InputRefused("unknown_encoding", message, "Correct it.") from None
+    for encoding in dict.fromkeys((first, asked or first)):
+        try:
+            return _cleaned(raw.decode(encoding), name), encoding, ()
+        except UnicodeError as error:
+            line = raw.count(b"\n", 0, getattr(error, "start", 0)) + 1
+            message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
+    lines = tuple(encodings_of(raw))
+    remedy = f"{_SAVE}, or name its `encoding` under [reading] of its mapping."
+    if not lines:
+        raise InputRefused("unreadable_encoding", message, remedy)
+    message += f" Here it is read as {lines[0].meant}."
+    doubt = Unsaid("unreadable_encoding", message, remedy, [either(lines)])
+    return _cleaned(raw.decode(lines[0].meant), name), lines[0].meant, (doubt,)
+
+
+def _cleaned(text: str, name: str) -> str:
+    """Return the text without marks and the end sign of DOS. Raises InputRefused for NUL, or where nothing is left."""
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        message = f"{name} has a NUL character in line {line}, as no text has."
+        raise InputRefused("nul_bytes", message, f"{_SAVE}.")
+    # The mark stands at the beginning of each file that was joined to this one.
+    text = re.sub("(?m)^\ufeff+", "", text) if "\ufeff" in text else text
+    text = text.rstrip("\x1a\r\n ") if "\x1a" in text[-9:] else text
+    if not text.strip():
+        raise InputRefused("empty_file", f"{name} is empty.", "Is it the right file?")
+    return text
+
+
 def delimiter_of(text: str, mapping: SheetMapping) -> str:
     """Return the delimiter: one that is named, or what best gives a catalog's columns."""
     named = _SEPARATOR.match(text)
     if chosen := mapping.reading.delimiter or (named and named[1]):
         return chosen
-    best, found = ((False, -1, -1), 0), ","
+    rows, divided = list[list[str]](), list[str]()
     for delimiter in DELIMITERS:
-        rows = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
-        top = list[list[str]]()
+        lines = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=delimiter)
         with contextlib.suppress(csv.Error):  # which may be far below the header
-            top.extend(itertools.islice(rows, HEADER_WITHIN))
-        fits = list(zip(map(mapping.score, top), map(len, top), strict=True))
-        if max(fits, default=best) > best:
-            best, found = max(fits), delimiter
-    return found
+            rows.extend(itertools.islice(lines, HEADER_WITHIN))
+        divided += [delimiter] * (len(rows) - len(divided))
+    fits = list(zip(mapping.scores(rows), map(len, rows), strict=True))
+    return divided[fits.index(max(fits))] if fits else ","
 
 
 class Part(NamedTuple):

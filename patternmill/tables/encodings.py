@@ -1,19 +1,10 @@
-"""The text of a file: UTF-8 and UTF-16 are certain; of other encodings a person says which one reads as words."""
+"""Which encodings a text may be in that is neither UTF-8 nor UTF-16: a person says which one reads as words."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from patternmill.errors import InputRefused
-from patternmill.tables.mapping import Proposal, Unsaid, either
+from patternmill.tables.mapping import Proposal
 
-_NO_TABLES = {
-    rb"PAR1": "a Parquet file",
-    rb"%PDF-": "a PDF document",
-    rb"\s*<[!?a-zA-Z]": "a web page or XML",
-    rb"\s*(\{|\[\s*[\[{\"\]])": "JSON",
-}
-_SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 _WESTERN, _CENTRAL = "éüäößèàçñóáíêôâîûúåøæëïœãõìòùÿ", "áéíóřěšžčýůúłąęśżćńöüőűźňťďăâîşţäľôđßĺŕ"
 _RUSSIAN = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъёіїєґўђјљњћџ"
 #: The letters that people write in an encoding, the usual ones first; and the usual encodings first.
@@ -30,51 +21,7 @@ _SIGNS = frozenset("–—‘’‚“”„«»‹›…•·°€£¥§©®™
 _MOST_LINES, _MOST_CANDIDATES, _MOST_ODD, _USUAL = 300, 6, 0.25, 10
 
 
-def decode(raw: bytes, name: str, asked: str | None) -> tuple[str, str, tuple[Unsaid, ...]]:
-    """Return the text of a file, its encoding, and the doubt where another one may be meant. Raises InputRefused.
-
-    `asked` is the encoding that a person named, for a text that is not UTF-8.
-    """
-    for magic, what in _NO_TABLES.items():
-        if re.match(magic, raw):
-            raise InputRefused("not_csv", f"{name} is {what}.", "Save it as CSV or .xlsx; those are read.")
-    is_marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-    first = "utf-16" if is_marked else asked if asked and b"\0" in raw else "utf-8"
-    try:
-        "".encode(asked or first)
-    except LookupError:
-        message = f"{asked!r}, in the mapping of {name}, is no encoding."
-        raise InputRefused("unknown_encoding", message, "Correct it.") from None
-    for encoding in dict.fromkeys((first, asked or first)):
-        try:
-            return _cleaned(raw.decode(encoding), name), encoding, ()
-        except UnicodeError as error:
-            line = raw.count(b"\n", 0, getattr(error, "start", 0)) + 1
-            message = f"{name} is not {encoding.upper()}: line {line} cannot be read."
-    lines = tuple(_proposed(raw))
-    remedy = f"{_SAVE}, or name its `encoding` under [reading] of its mapping."
-    if not lines:
-        raise InputRefused("unreadable_encoding", message, remedy)
-    message += f" Here it is read as {lines[0].meant}."
-    doubt = Unsaid("unreadable_encoding", message, remedy, [either(lines)])
-    return _cleaned(raw.decode(lines[0].meant), name), lines[0].meant, (doubt,)
-
-
-def _cleaned(text: str, name: str) -> str:
-    """Return the text without marks and the end sign of DOS. Raises InputRefused for NUL, or where nothing is left."""
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        message = f"{name} has a NUL character in line {line}, as no text has."
-        raise InputRefused("nul_bytes", message, f"{_SAVE}.")
-    # The mark stands at the beginning of each file that was joined to this one.
-    text = re.sub("(?m)^\ufeff+", "", text) if "\ufeff" in text else text
-    text = text.rstrip("\x1a\r\n ") if "\x1a" in text[-9:] else text
-    if not text.strip():
-        raise InputRefused("empty_file", f"{name} is empty.", "Is it the right file?")
-    return text
-
-
-def _proposed(raw: bytes) -> Iterator[Proposal]:
+def encodings_of(raw: bytes) -> Iterator[Proposal]:
     """Yield the encodings that read a text as words, the likeliest first, with the line that differs most in them."""
     lines = [line for line in raw.splitlines() if not line.isascii()]
     lines = lines[:: len(lines) // _MOST_LINES + 1]

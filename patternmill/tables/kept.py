@@ -22,25 +22,17 @@ _NUMBER = r"\d+|\d(?:[.,]\d+)?E\+\d{2,3}"
 _NAMED = 6
 
 
-def header_of(checked: Checked) -> str:
+def header_of(columns: Columns) -> str:
     """Return the header that the rows of a sheet are kept under: a JSON array."""
-    return dumps(_titles(checked.columns))
+    return dumps(columns.titles)
 
 
-def _titles(columns: Columns) -> list[str]:
-    return list(map(columns.header.__getitem__, columns.carried))
-
-
-def kept_cells(checked: Checked) -> dict[int, str]:
+def kept_cells(sheet: Sheet, columns: Columns) -> dict[int, str]:
     """Return the cells of each row as they are kept: a JSON array in the header's order.
 
     A cell that the row lacks is null; what it has beyond its header is a last element of its own; a number of a
     workbook is an array of its text and its format.
     """
-    return _cells(checked.sheet, checked.columns)
-
-
-def _cells(sheet: Sheet, columns: Columns) -> dict[int, str]:
     frame = sheet.rows[[*columns.carried, SURPLUS]]
     cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
     for (line, at), code in formats_of(sheet, columns, frame).items():
@@ -124,9 +116,9 @@ def with_corrections(sheet: Sheet, columns: Columns, corrections: Sequence[Any])
     left = defaultdict[str, list[Any]](list)
     for one in corrections:
         left[one.corrects].append(one)
-    places, carried = list(_numbered(_titles(columns))), [*columns.carried, SURPLUS]
+    places, carried = list(_numbered(columns.titles)), [*columns.carried, SURPLUS]
     rows, corrected = sheet.rows.copy(), dict[int, str]()
-    for number, cells in _cells(sheet, columns).items():
+    for number, cells in kept_cells(sheet, columns).items():
         if left.get(cells):
             one = left[cells].pop(0)
             cells_now = (cell[0] if isinstance(cell, list) else cell for cell in json.loads(one.cells))

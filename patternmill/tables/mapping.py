@@ -131,13 +131,20 @@ class SheetMapping(BaseModel):
         """Return the catalog's name of a column, by this mapping or by its own name."""
         return (header not in OURS and self.named.get(key(header))) or meaning(header)
 
-    def score(self, cells: Sequence[str]) -> tuple[bool, int, int]:
-        """Return how well a row names the columns: whether all needed ones, how many, and how many it may mean."""
-        names = set(map(self.meaning, cells))
-        known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
-        is_whole = names >= set(NEEDED)
-        likely = names if is_whole else names.union(*map(columns_called, cells))
-        return is_whole, known + (names >= {"run", "status"}), len(likely.intersection(NEEDED))
+    def scores(self, rows: Sequence[Sequence[str]]) -> list[tuple[bool, int, int]]:
+        """Return how well each row names the columns: whether all needed ones, how many, and how many it may mean.
+
+        What a row may mean is looked up where none has all needed ones.
+        """
+        scores = list[tuple[bool, int, int]]()
+        named = [set(map(self.meaning, cells)) for cells in rows]
+        is_there = any(map(set(NEEDED).issubset, named))
+        for names, cells in zip(named, rows, strict=True):
+            known = sum(name in (*NEEDED, SELECTIONS) or name.startswith(OPTION) for name in names)
+            likely = names if is_there else names.union(*map(columns_called, cells))
+            known += names >= {"run", "status"}
+            scores.append((names >= set(NEEDED), known, len(likely.intersection(NEEDED))))
+        return scores
 
     def over(self, texts: Iterable[str], header: Iterable[str]) -> "SheetMapping":
         """Return the mapping over earlier ones (JSON, the oldest first), for a file that has their columns."""

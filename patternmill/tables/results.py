@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from patternmill.files import write_whole
-from patternmill.looking.gallery import Made, gallery
+from patternmill.looking.cards import Made, gallery
 from patternmill.states import NEEDS_A_PERSON, CatalogRow, Status
 from patternmill.tables.delimited import defused
 from patternmill.tables.mapping import BEYOND, RESULTS
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: JSON as people read it; an encoder that is made once takes a third of the time.
 dumps = json.JSONEncoder(ensure_ascii=False).encode
 _PRODUCTS = ["sku", "product_id", "pattern_id", "prompt", "category", "selections", "decision"]
+#: What the gallery shows of a row that has a pattern.
+_SHOWN = ["pattern_id", "prompt", "sku", "category", "selections", "status", "product_id", "error"]
 _DECISIONS = {"": "", "pick": "picked", "reject": "rejected", "again": "again"}
 
 
@@ -40,9 +42,8 @@ class Result(NamedTuple):
 
 def results_frame(checked: "Checked", results: Mapping[int, Result], run_id: str) -> pd.DataFrame:
     """Return every row of the sheet under its own header, with its result beside it, or all of its faults."""
-    header, carried = checked.columns.header, list(checked.columns.carried)
+    titles, carried = checked.columns.titles, list(checked.columns.carried)
     rows = checked.sheet.rows[carried].fillna("").set_axis(range(len(carried)), axis=1)
-    titles = list(map(header.__getitem__, carried))
     if (beyond := checked.sheet.rows[SURPLUS]).notna().any():
         rows, titles = rows.assign(beyond=beyond.fillna("")), [*titles, BEYOND]
     refused = _refusals(checked.problems) if len(checked.problems) else {}
@@ -68,9 +69,8 @@ def write_results(frame: pd.DataFrame, checked: "Checked", out: Path, manifest: 
     out.mkdir(parents=True, exist_ok=True)
     status = frame.iloc[:, -len(RESULTS)]
     digests: dict[str, str] = {}
-    for name, content in _files(
-        frame, checked, frame[status.isin(NEEDS_A_PERSON)], str(manifest.get("catalog", ""))
-    ):
+    failures, title = frame[status.isin(NEEDS_A_PERSON)], str(manifest.get("catalog", ""))
+    for name, content in _files(frame, checked, failures, title):
         write_whole(out / name, content)
         digests[name] = hashlib.sha256(content).hexdigest()
     counts = status.value_counts().to_dict()
@@ -86,10 +86,9 @@ def _files(
     if checked.sheet.is_workbook:
         yield "failures.xlsx", _xlsx(failures, formats_of(checked.sheet, checked.columns, failures))
     yield "results.jsonl", "".join(_json_lines(frame)).encode("utf-8", "replace")
-    yield (
-        "gallery.html",
-        gallery(title, _made(checked.rows, frame.iloc[:, -len(RESULTS) :])).encode("utf-8", "replace"),
-    )
+    made = checked.rows.join(frame.iloc[:, -len(RESULTS) :], how="inner")
+    shown = made.loc[made["pattern_id"].ne(""), _SHOWN].itertuples(index=False, name=None)
+    yield "gallery.html", gallery(title, map(Made._make, shown)).encode("utf-8", "replace")
 
 
 def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tuple[int, int], str]:
@@ -101,14 +100,6 @@ def formats_of(sheet: Sheet, columns: "Columns", frame: pd.DataFrame) -> dict[tu
     numbers = {one: kind for one, kind in sheet.kinds.items() if kind.what == "a number"}
     return {(lines[row], places[at]): kind.format for (row, at), kind in numbers.items()
             if row in lines and at in places}  # fmt: skip
-
-
-def _made(rows: pd.DataFrame, results: pd.DataFrame) -> Iterator[Made]:
-    """Yield the rows that have a pattern. Both frames are indexed by row number."""
-    made = rows.join(results, how="inner")
-    made = made[made["pattern_id"].ne("")]
-    columns = ["pattern_id", "prompt", "sku", "category", "selections", "status", "product_id", "error"]
-    yield from map(Made._make, made[columns].itertuples(index=False, name=None))
 
 
 def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
@@ -153,7 +144,7 @@ def _whole_sheet(rows: Sequence[CatalogRow]) -> tuple[pd.DataFrame, Mapping[tupl
     header, cells, formats = kept_table(rows)
     titles = [*header, BEYOND] if cells[SURPLUS].notna().any() else [*header]
     added = [(row.status, row.product_id or row.has_product_id, row.pattern_id or row.has_pattern_id,
-              *row.reason, str(row.take), row.run) for row in rows]  # fmt: skip
+              row.code, row.message, str(row.take), row.run) for row in rows]  # fmt: skip
     ours = pd.DataFrame(added, columns=list(RESULTS), dtype="str")
     frame = pd.concat([cells.iloc[:, : len(titles)].fillna(""), ours], axis=1)
     return frame.set_axis([*titles, *RESULTS], axis=1), formats

@@ -16,6 +16,7 @@ from patternmill.tables.delimited import (
     DELIMITERS,
     HEADER_WITHIN,
     Part,
+    decode,
     delimiter_of,
     lines_of,
     open_quotes,
@@ -23,7 +24,6 @@ from patternmill.tables.delimited import (
     restored,
     swallowed,
 )
-from patternmill.tables.encodings import decode
 from patternmill.tables.mapping import NEEDED, Proposal, SheetMapping, Unsaid
 from patternmill.tables.workbook import WORKBOOKS, Kind, hidden_note, number_as_shown, read_worksheet
 from patternmill.text import counted, shown
@@ -72,7 +72,9 @@ class Sheet:
 
 def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     """Read a CSV or workbook. Raises InputRefused for one that cannot be read as a whole."""
-    _refuse_companion(name)
+    for pattern, what in _COMPANIONS.items():
+        if found := re.fullmatch(pattern, name):
+            raise InputRefused("companion_file", f"{name} is {what}, no sheet.", f"Name {found[1]}.")
     sha256 = hashlib.sha256(raw).hexdigest()
     if raw.startswith(WORKBOOKS):
         return _from_workbook(raw, name, sha256, mapping)
@@ -89,12 +91,6 @@ def read_sheet(raw: bytes, name: str, mapping: SheetMapping) -> Sheet:
     if {"run", "status"} <= set(table.header):
         table = table._replace(header=tuple(restored(pd.Series(table.header, dtype="str"))))
     return Sheet(name, sha256, layout + table.place, delimiter, *table[1:], doubts=doubts)
-
-
-def _refuse_companion(name: str) -> None:
-    for pattern, what in _COMPANIONS.items():
-        if found := re.fullmatch(pattern, name):
-            raise InputRefused("companion_file", f"{name} is {what}, no sheet.", f"Name {found[1]}.")
 
 
 def _parse(content: bytes, name: str, delimiter: str, mapping: SheetMapping) -> "_Table":
@@ -133,7 +129,7 @@ def _below_header(parts: Iterator[Part], name: str, delimiter: str, mapping: She
     meanings = list(map(mapping.meaning, header))
     if set(NEEDED) <= set(meanings) and len(rows):
         needed = list(map(meanings.index, NEEDED))
-        if not mapping.reading.header:
+        if number > 1 and not mapping.reading.header:
             _refuse_rows_above(name, first.rows[: number - 1], rows, needed)
         if again := _joined_at(name, header, rows, needed):
             rows, place = rows.drop(again), f"{place}, header again in row {', '.join(map(str, again))}"
@@ -147,17 +143,21 @@ def _header_row(top: Sequence[Sequence[str]], mapping: SheetMapping) -> int:
 
     Once one has all needed columns, only those right below it count: a later one is that of a file that was joined.
     """
-    scores = [(mapping.score(cells), sum(map(bool, cells)) > 1, -at) for at, cells in enumerate(top, 1)]
-    whole = itertools.dropwhile(lambda score: not score[0][0], scores)
-    joined = list(itertools.takewhile(lambda score: score[0][0], whole))
-    return -max(joined or scores)[2] if scores else 1
+    best, found = ((False, -1, -1), False), 1
+    for number, (score, cells) in enumerate(zip(mapping.scores(top), top, strict=True), 1):
+        if best[0][0] and not score[0]:
+            break
+        rank = score, sum(map(bool, cells)) > 1
+        if rank > best:
+            best, found = rank, number
+    return found
 
 
 def _refuse_rows_above(
     name: str, above: Sequence[Sequence[str]], rows: pd.DataFrame, needed: list[int]
 ) -> None:
     """Refuse a sheet of which a row above the header has a sku, a prompt and a category of the rows below."""
-    categories = set(rows[needed[-1]].dropna()) if above else set()
+    categories = set(rows[needed[-1]].dropna())
     for number, cells in enumerate(above, 1):
         texts = [cells[at].strip() and cells[at] for at in needed if at < len(cells)]
         if len(texts) == len(needed) and all(texts) and texts[-1] in categories:
@@ -169,7 +169,7 @@ def _refuse_rows_above(
 
 def _joined_at(name: str, header: Sequence[str], rows: pd.DataFrame, needed: list[int]) -> list[int]:
     """Return the rows that are the header again, of files that were joined. Raises InputRefused for another header."""
-    titles, again = {header[at] for at in needed}, []
+    titles, again = set(map(header.__getitem__, needed)), []
     for number, *cells in rows[rows[needed[-1]].isin(header)].itertuples(name=None):
         if titles <= set(cells):
             if cells[: len(header)] != list(header) or isinstance(cells[-1], str):

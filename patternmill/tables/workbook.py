@@ -59,7 +59,7 @@ def read_worksheet(raw: bytes, name: str, mapping: SheetMapping) -> Worksheet:
         if sheets[0].name != asked:
             raise _several(name, sheets)
         return sheets[0]
-    best = {one.name: max(mapping.score(cells) for cells in one.rows[:20]) for one in sheets}
+    best = {one.name: max(mapping.scores(one.rows[:20])) for one in sheets}
     fit = [one for one in sheets if best[one.name][0]] or [max(sheets, key=lambda one: best[one.name])]
     if len(fit) > 1:
         raise _several(name, fit)
