@@ -10,6 +10,7 @@ from itertools import islice
 from multiprocessing import Pool, get_context
 from pathlib import Path
 
+import patternmill.tables.checks  # noqa: F401  # with pandas, which a run imports when it needs it: forks have it
 from tests.simulation.bugs import BUGS
 from tests.simulation.play import play
 
