@@ -79,21 +79,28 @@ def command(*arguments):
     )  # fmt: skip
 
 
-def test_an_import_and_what_can_be_looked_up_after_it(double):
+def here(capsys, *arguments):
+    """Run a command in this process, and return its code and what it printed."""
+    capsys.readouterr()
+    code = run(list(arguments))
+    return code, capsys.readouterr().out
+
+
+def test_an_import_and_what_can_be_looked_up_after_it(double, capsys):
     sheet(row(1), row(2, size="huge"))
     done = command("import", "spring.csv", "--json")
     assert done.returncode == 3, done.stderr
     summary = json.loads(done.stdout)
     assert summary["counts"] == {"succeeded": 1, "refused": 1}
-    status = json.loads(command("status", "--json").stdout)
+    status = json.loads(here(capsys, "status", "--json")[1])
     assert {(one["status"], one["count"]) for one in status["rows"]} == {("succeeded", 1), ("refused", 1)}
     assert status["runs"][0]["id"] == summary["run"]
-    assert "product A-1, attempt 1: succeeded" in command("explain", "A-1").stdout
-    assert command("catalog", "spring").stdout.lstrip("\ufeff").startswith("sku,product_id,")
-    assert command("results", "spring", "--out", "again").returncode == 0
+    assert "product A-1, attempt 1: succeeded" in here(capsys, "explain", "A-1")[1]
+    assert here(capsys, "catalog", "spring")[1].lstrip("\ufeff").startswith("sku,product_id,")
+    assert here(capsys, "results", "spring", "--out", "again")[0] == 0
     mine, again = (Path(folder) / "results.csv" for folder in (summary["folder"], "again"))
     assert again.read_text().replace(" ", "") == mine.read_text().replace(" ", "")
-    problems = json.loads(command("check", "spring.csv", "--json").stdout)["problems"]
+    problems = json.loads(here(capsys, "check", "spring.csv", "--json")[1])["problems"]
     assert [(one["row"], one["code"]) for one in problems] == [(3, "unknown_value")]
 
 
@@ -106,15 +113,14 @@ def test_a_plan_buys_nothing_and_leaves_no_results(double):
     assert not Path("results").exists()
 
 
-def test_a_ledger_that_results_know_more_than_needs_a_word(double):
+def test_a_ledger_that_results_know_more_than_needs_a_word(double, capsys):
     sheet(row(1))
-    assert command("import", "spring.csv").returncode == 0
+    assert run(["import", "spring.csv"]) == 0
     for file in Path("home").glob("ledger*"):
         file.unlink()
-    refused = command("import", "spring.csv")
-    assert refused.returncode == 2
-    assert "--confirm ledger" in refused.stderr
-    assert command("import", "spring.csv", "--confirm", "ledger").returncode == 0
+    assert run(["import", "spring.csv"]) == 2
+    assert "--confirm ledger" in capsys.readouterr().err
+    assert run(["import", "spring.csv", "--confirm", "ledger"]) == 0
 
 
 def asked(arguments, replies):

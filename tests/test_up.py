@@ -36,6 +36,7 @@ def serving(script: list[str], root: Path) -> Iterator["subprocess.Popen[str]"]:
         name: text for name, text in os.environ.items() if not name.startswith(("PREFECT_", "PATTERNMILL_"))
     }
     environment = {**own, "PREFECT_HOME": str(root / "none"), "PYTHONUNBUFFERED": "1"}
+    environment["PREFECT_WORKER_QUERY_SECONDS"] = "1"  # not 10, so that a run begins soon
     process = subprocess.Popen(
         [sys.executable, *script], cwd=root, env=environment, stdout=subprocess.PIPE, text=True
     )

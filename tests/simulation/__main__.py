@@ -6,9 +6,10 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing import Pool
+from multiprocessing import Pool, get_context
 from pathlib import Path
 
+import patternmill.tables.checks  # noqa: F401  # with pandas, which a run imports when it needs it: forks have it
 from tests.simulation.bugs import BUGS
 from tests.simulation.play import play
 
@@ -23,11 +24,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.simulation")
     parser.add_argument("what", nargs="+", help="seeds; with --days, a file")
     parser.add_argument("--days", type=float)
-    parser.add_argument("--bug", choices=sorted(BUGS))
+    parser.add_argument("--bugs", action="store_true", help="play each BUG:SEED in a process of its own")
     options = parser.parse_args()
     logging.disable()
-    if options.bug:
-        BUGS[options.bug]()
+    if options.bugs:
+        return with_bugs(options.what)
     return soak(options.days, Path(options.what[0])) if options.days else replay([*map(int, options.what)])
 
 
@@ -44,6 +45,22 @@ def replay(seeds: list[int]) -> int:
         )
         print(*story.outcomes, *(f"WRONG {one}" for one in story.wrong[:20]), sep="\n  ", flush=True)
     return wrong
+
+
+def with_bugs(pairs: list[str]) -> int:
+    """Play seeds with bugs, each in a fork of this process, which has imported all; return how many were not found."""
+    missed = 0
+    with get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        for pair, wrong in zip(pairs, pool.imap(_with_bug, pairs), strict=True):
+            missed += not wrong
+            print(*(f"{pair} WRONG {one}" for one in wrong[:20]), sep="\n", flush=True)
+    return missed
+
+
+def _with_bug(pair: str) -> list[str]:
+    bug, _, seed = pair.partition(":")
+    BUGS[bug]()
+    return play(int(seed)).wrong
 
 
 def soak(days: float, file: Path) -> int:

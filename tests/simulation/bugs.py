@@ -1,6 +1,6 @@
 """Bugs to put into the program: each must turn the judge red, or the judge proves nothing.
 
-`python -m tests.simulation --bug NAME SEED...` plays seeds with one of them.
+`python -m tests.simulation --bugs NAME:SEED...` plays seeds with them, each with one.
 """
 
 import json
