@@ -1,4 +1,4 @@
-"""A real Prefect server for the session, and deployments of flows that need no service."""
+"""An empty ledger, a real Prefect server for the session, and deployments of flows that need no service."""
 
 import asyncio
 import gc
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.server import Server, prefect_server
+from patternmill.ledger.database import Database
 
 _FLOW = """
 from played import played
@@ -26,6 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if {"server", "project"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """An empty ledger in SQLite."""
+    database = Database(str(tmp_path / "ledger.sqlite3"))
+    yield database
+    database.disconnect()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ faults, and two catalogs with equal rows whose commands run at once; it ends wit
 """
 
 import argparse
-import csv
 import os
 import random
 import signal
@@ -22,6 +21,7 @@ from uuid import uuid4
 from tests.double import Audit, Double, Line, Weather, serving
 from tests.double.audit import sheet_of
 from tests.double.server import KEY
+from tests.test_runs import table
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = {
@@ -109,8 +109,7 @@ class Round:
         yield from (f"twice: {one}" for one in audit.bought_twice())
         yield from audit.changed()
         for catalog, lines in self.sheets.items():
-            with (self.folder / catalog / "results.csv").open(newline="", encoding="utf-8-sig") as file:
-                rows = list(csv.DictReader(file))
+            rows = table(self.folder / catalog / "results.csv")
             yield from (f"lost: {one}" for one in audit.lost(lines, rows))
             yield from (f"wrong advice: {one}" for one in audit.wrong_advice(lines, rows))
             yield from (f"{row['sku']} is {row['status']}" for row in rows if row["status"] != "succeeded")

@@ -1,7 +1,6 @@
 """Deaths at each write, second Ctrl-Cs, processes that stand still, and disks that are full: the next run goes on."""
 
 import asyncio
-import csv
 import errno
 import itertools
 import multiprocessing
@@ -26,7 +25,7 @@ from tests import test_runs
 from tests.double import Audit, Double, Line, Weather, serving
 from tests.double.audit import sheet_of
 from tests.double.server import KEY
-from tests.test_runs import catalog, made, row, run, sheet
+from tests.test_runs import catalog, made, row, run, sheet, table
 
 double = test_runs.double
 ROOT = Path(__file__).parent.parent
@@ -73,6 +72,14 @@ def process(*arguments, target=run_until, **options):
     return begun
 
 
+def begin(module, *words, **environment):
+    """Begin a program in this folder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *words], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
 def ended(begun, timeout=120):
     begun.join(timeout)
     return begun.exitcode
@@ -97,10 +104,7 @@ def await_that(is_so, patience=90.0):
 
 def is_bought_once(double, lines):
     """Hold the service's record against the results: nothing twice or lost, and each row has its product."""
-    audit = Audit(double.record)
-    found = list(
-        csv.DictReader(Path("results/spring/latest/results.csv").read_text("utf-8-sig").splitlines())
-    )
+    audit, found = Audit(double.record), table("results/spring/latest/results.csv")
     wrong = [*audit.bought_twice(), *audit.changed(), *audit.lost(lines, found)]
     return not wrong and {one["status"] for one in found} == {"succeeded"}
 
@@ -142,11 +146,7 @@ def test_a_row_of_a_killed_run_is_in_doubt_and_no_longer_waits(double, tmp_path)
 def test_a_second_ctrl_c_ends_at_once_and_the_next_run_goes_on(double, unshown):
     double.weather = Weather(latency=0.001, pattern_time=1000.0, product_time=0.1)
     sheet(row(1), row(2))
-    command = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "import", "spring.csv"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **unshown},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+    command = begin("cli.main", "import", "spring.csv", **unshown)
     await_that(lambda: len(double.jobs) == 2)
     time.sleep(1.0)
     command.send_signal(signal.SIGINT)

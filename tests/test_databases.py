@@ -67,14 +67,9 @@ def test_a_pause_holds_while_six_processes_buy(tmp_path, monkeypatch, postgres, 
     monkeypatch.chdir(tmp_path)
     chance, took = random.Random(pauses), []
     double, names, ledger = Double(Weather(latency=0.005, pattern_time=0.3)), "abcdef", Database(postgres)
+    count = max(600, 60 * pauses)
     for name in names:
-        sheet(
-            *(
-                row(number, f"{name} {number}", sku=f"{name}-{number}")
-                for number in range(max(600, 60 * pauses))
-            ),
-            name=name,
-        )
+        sheet(*(row(at, f"{name} {at}", sku=f"{name}-{at}") for at in range(count)), name=name)
     with serving(double) as url:
         settings = about(url, LEDGER_URL=postgres, CONFIRM_ABOVE="99999", MAX_IN_FLIGHT="30")
         for _ in range(pauses):
@@ -95,7 +90,7 @@ def test_a_pause_holds_while_six_processes_buy(tmp_path, monkeypatch, postgres, 
             unpause(ledger, "production")
     ledger.disconnect()
     assert set(Counter(job.request for job in double.jobs.values()).values()) == {1}
-    assert len(double.jobs) < 6 * 2 * max(600, 60 * pauses)
+    assert len(double.jobs) < 6 * 2 * count
     print(f"{pauses} pauses, {len(double.jobs)} bought: {min(took):.2f} to {max(took):.2f} s, none after")
 
 

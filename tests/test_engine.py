@@ -14,7 +14,7 @@ from patternmill.ledger.database import Database
 from patternmill.service.answers import Accepted, Again, Ended, Held, Refused, Stop, Unclear
 from patternmill.states import Attempt, State
 from tests import virtual
-from tests.spine import plan_of, play, played, taken
+from tests.spine import of, plan_of, play, played, taken
 
 FAILED = Ended(None, "no ink", "job_failed")
 
@@ -46,13 +46,6 @@ class Script:
 def _no_pauses(monkeypatch):
     monkeypatch.setattr(engine_module, "_ERRING", 0.0)
     monkeypatch.setattr(engine_module, "_LOOKING", 0.01)
-
-
-@pytest.fixture
-def database(tmp_path):
-    database = Database(str(tmp_path / "ledger.sqlite3"))
-    yield database
-    database.disconnect()
 
 
 async def run(database, script, *prompts, catalog="spring", retrying=False, in_doubt_limit=3600.0):
@@ -170,12 +163,11 @@ def test_a_failure_is_asked_about_a_minute_after_it(monkeypatch, ended, asked, a
 @played
 async def test_what_is_beyond_a_limit_is_not_begun_and_says_so(database):
     _, purchases = await taken(database, max_items=1)
-    halt, plan = Halt(), plan_of("a", "b")
+    halt = Halt()
     engine = Engine(purchases, Script(), halt, Admission(halt, purchases.standings), 3600.0)
-    one, other = [plan.steps[row.chain[0].id] for row in plan.rows]
-    assert (await engine.make(one)).state is State.SUCCEEDED
+    assert (await engine.make(of("a"))).state is State.SUCCEEDED
     with pytest.raises(Halted) as halted:
-        await engine.make(other)
+        await engine.make(of("b"))
     assert halted.value is halt.reason
 
 
@@ -188,9 +180,8 @@ async def test_after_a_halt_nothing_is_begun_or_sent_again(database):
     engine = Engine(purchases, script, halt, Admission(halt, purchases.standings), 3600.0)
     attempt = await purchases.take_over(attempt)
     assert await engine._send(attempt) == attempt
-    plan = plan_of("ferns")
     with pytest.raises(Halted):
-        await engine.make(plan.steps[plan.rows[0].chain[0].id])
+        await engine.make(of("ferns"))
     assert len(script.sent) == 1
     assert find_attempts(database, "production") == [attempt]
 
@@ -305,33 +296,21 @@ async def test_an_item_whose_driver_gave_up_is_taken_over(database):
     assert script.sent == []
 
 
-def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(tmp_path):
+@played
+async def test_an_attempt_that_failed_meanwhile_is_asked_about_once_more(database):
     """The second run planned before the first had begun: it must not take the failure on trust, nor buy at once."""
-
-    async def case():
-        address = str(tmp_path / "ledger.sqlite3")
-        first, second = Database(address), Database(address)
-        _, purchases = await taken(first)
-        plan = plan_of("herons")
-        item = plan.steps[plan.rows[0].chain[0].id]
-        failed = await purchases.end(
-            await purchases.accept(await purchases.begin(item, None), "job"), State.FAILED, code="job_failed"
-        )
-        _, of_second = await taken(second, "summer")
-        assert await of_second.begin(item, None) == failed
-        again = await of_second.begin(item, None, failed.request_id)
-        await first.close()
-        await second.close()
-        return again
-
-    assert play(case()).number == 2
+    _, purchases = await taken(database)
+    begun = await purchases.begin(of("herons"), None)
+    failed = await purchases.end(await purchases.accept(begun, "job"), State.FAILED, code="job_failed")
+    _, of_second = await taken(database, "summer")
+    assert await of_second.begin(of("herons"), None) == failed
+    assert (await of_second.begin(of("herons"), None, failed.request_id)).number == 2
 
 
 @played
 async def test_what_a_living_run_gave_up_can_be_taken_over_at_once(database):
     _, purchases = await taken(database)
-    plan = plan_of("herons")
-    attempt = await purchases.begin(plan.steps[plan.rows[0].chain[0].id], None)
+    attempt = await purchases.begin(of("herons"), None)
     await purchases.give_up(attempt, "silence")
     _, of_second = await taken(database, "summer")
     assert not of_second.has_living_driver(purchases.look(attempt))

@@ -27,12 +27,8 @@ from tests.spine import drop_postgres, new_postgres, of, play, played, step, tak
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request, tmp_path):
     """The address of an empty ledger, of each kind."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "ledger.sqlite3")
-        return
-    made = new_postgres()
-    yield made
-    drop_postgres(made)
+    is_file = request.param == "sqlite"
+    return str(tmp_path / "ledger.sqlite3") if is_file else request.getfixturevalue("postgres")
 
 
 @pytest.fixture

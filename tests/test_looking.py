@@ -22,13 +22,13 @@ from patternmill.looking.pictures import Pictures
 from patternmill.looking.server import SESSION, Desk, Door, app_of
 from patternmill.looking.view import View
 from patternmill.pipeline import carry_out
-from patternmill.request import End, Summary
+from patternmill.request import End, Request, Summary
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Outcome, Status
 from tests.double import Weather
 from tests.shelf import ended, shelved
 from tests.spine import RUN, played, refuses
-from tests.test_runs import double, made, row, run, sheet  # noqa: F401
+from tests.test_runs import double, made, row, sheet  # noqa: F401
 
 SETTINGS = Settings(environment="production")
 HOME = "http://127.0.0.1:4567"
@@ -164,9 +164,7 @@ def test_rows_are_shown_as_they_are_now_with_what_happened_and_what_to_do(databa
     words = {"held": "settle", "in_doubt": "same request", "waiting": "goes on", "not_started": "not begun"}
     for name, said in words.items():
         assert said in lines[name]["message"]
-    shelved(
-        database, ("of succeeded", "succeeded"), *((f"of {one}", "succeeded") for one in list(Status)[1:])
-    )
+    shelved(database, *((f"of {one}", "succeeded") for one in Status))
     now = [line for card in seen(look(database))["cards"] for line in card["rows"]]
     assert {(line["status"], line["message"]) for line in now} == {("succeeded", "")}
 
@@ -183,9 +181,8 @@ def test_a_card_has_all_rows_that_share_its_pattern_and_names_those_of_other_cat
 def test_a_row_whose_own_cell_names_another_take_has_a_card_of_its_own(database):
     (pattern,) = shelved(database, ("herons", "succeeded"), ("herons", "succeeded"))
     decide(database, "production", pattern, 1, Verdict.PICK)
-    database.change(
-        lambda connection: connection.execute("UPDATE catalog_rows SET take = 3 WHERE sku = 'A-3'")
-    )
+    sql = "UPDATE catalog_rows SET take = 3 WHERE sku = 'A-3'"
+    database.change(lambda connection: connection.execute(sql))
     cards = seen(look(database))["cards"]
     assert [(card["take"], card["newest"], card["verdict"]) for card in cards] == [(1, 1, "pick"), (3, 3, "")]
     assert cards[0]["id"] != cards[1]["id"]
@@ -285,23 +282,27 @@ async def test_only_the_plan_that_was_shown_last_is_carried_out_and_only_once(da
     assert seen(look(database))["paused"][0]["words"].endswith("(two)")
 
 
-def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa: F811
-    sheet(row(1, "herons"), row(2, "herons", label="x"), row(3, "ferns"))
-    run()
+@asynccontextmanager
+async def shop(*rows):
+    """The page of a catalog that was made just now: what can be done, and what is shown."""
+    sheet(*rows)
+    await carry_out(Request(file="spring.csv"))
+    database = Database("home/ledger.sqlite3")
+    yield Deeds(database, read_settings(), "production", "spring", carry_out), look(database)
+    await database.close()
 
-    async def case():
-        database = Database("home/ledger.sqlite3")
-        view, settings = look(database), read_settings()
-        deeds = Deeds(database, settings, "production", "spring", carry_out)
+
+@played
+async def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa: F811
+    async with shop(row(1, "herons"), row(2, "herons", label="x"), row(3, "ferns")) as (deeds, view):
         pattern = next(card["id"] for card in seen(view)["cards"] if card["prompt"] == "herons")
-        decide(database, "production", pattern, 1, Verdict.AGAIN)
+        decide(deeds.database, "production", pattern, 1, Verdict.AGAIN)
         assert seen(view)["marked"] == 1
         plan, lines = await planned_and_done(deeds, kind="remake")
         assert plan["question"] == "Make 3 items for 2.00 EUR in production?"
         assert "patterns: 1 to make" in plan["lines"]
         assert (lines[0], made(double)) == ("Completed: 2 succeeded", (3, 5))
-        now = seen(view)
-        takes = [(card["take"], card["newest"], card["verdict"]) for card in now["cards"]]
+        takes = [(card["take"], card["newest"], card["verdict"]) for card in seen(view)["cards"]]
         assert takes == [(2, 2, ""), (1, 1, "")]
         assert [take.state for take in view.takes_of(pattern, Contract())] == ["succeeded", "succeeded"]
         plan, lines = await planned_and_done(deeds, kind="remake", sku=["A-1", "A-2"], take=1)
@@ -309,21 +310,13 @@ def test_what_is_marked_again_is_remade_for_what_was_agreed_to(double):  # noqa:
         assert (seen(view)["cards"][0]["take"], made(double)) == (1, (3, 5))
         with pytest.raises(Refusal):
             await deeds.plan(Asked(kind="remake"))
-        database.disconnect()
-
-    asyncio.run(case())
 
 
-def test_a_pause_does_not_wait_for_what_it_stops(double):  # noqa: F811
-    sheet(row(1, "herons"))
-    run()
-    double.weather = Weather(latency=0.001, pattern_time=1.5, product_time=0.1)
-
-    async def case():
-        database = Database("home/ledger.sqlite3")
-        view = look(database)
-        deeds = Deeds(database, read_settings(), "production", "spring", carry_out)
-        decide(database, "production", seen(view)["cards"][0]["id"], 1, Verdict.AGAIN)
+@played
+async def test_a_pause_does_not_wait_for_what_it_stops(double):  # noqa: F811
+    async with shop(row(1, "herons")) as (deeds, view):
+        double.weather = Weather(latency=0.001, pattern_time=1.5, product_time=0.1)
+        decide(deeds.database, "production", seen(view)["cards"][0]["id"], 1, Verdict.AGAIN)
         deeds.begin((await deeds.plan(Asked(kind="remake")))["plan"])
         remaking = deeds.jobs[-1]
         while made(double) == (1, 1):
@@ -337,18 +330,11 @@ def test_a_pause_does_not_wait_for_what_it_stops(double):  # noqa: F811
             await asyncio.sleep(0.01)
         assert (remaking["lines"][0][:6], made(double)) == ("Paused", (2, 1))
         await deeds.close()
-        await database.close()
-
-    asyncio.run(case())
 
 
-def test_what_is_ticked_is_ordered_with_its_quantities(double):  # noqa: F811
-    sheet(row(1), row(2), row(3, size="huge"))
-    run()
-
-    async def case():
-        database = Database("home/ledger.sqlite3")
-        deeds = Deeds(database, read_settings(), "production", "spring", carry_out)
+@played
+async def test_what_is_ticked_is_ordered_with_its_quantities(double):  # noqa: F811
+    async with shop(row(1), row(2), row(3, size="huge")) as (deeds, _):
         asked = {"kind": "order", "name": "samples", "quantities": {"A-1": 2, "A-2": 1, "A-3": 1}}
         plan, lines = await planned_and_done(deeds, **asked)
         assert plan["question"] == "Make the checkout samples of 3 pieces?"
@@ -356,14 +342,10 @@ def test_what_is_ticked_is_ordered_with_its_quantities(double):  # noqa: F811
         assert plan["lines"][1].startswith("2 × A-1 (")
         (job,) = [job for job in double.jobs.values() if job.stage == "checkout"]
         assert f"https://pay.example/{job.result}" in lines[0]
-        refused_names = {" ": "no_name", "samples": "order_exists", "b": "unknown_environment"}
-        for given, code in (({"name": name}, code) for name, code in refused_names.items()):
+        for name, code in {" ": "no_name", "samples": "order_exists", "b": "unknown_environment"}.items():
             deeds.environment = "staging" if code == "unknown_environment" else "production"
             with refuses(code):
-                await deeds.plan(Asked(kind="order", quantities={"A-1": 1}, **given))
-        await database.close()
-
-    asyncio.run(case())
+                await deeds.plan(Asked(kind="order", quantities={"A-1": 1}, name=name))
 
 
 # Pictures

@@ -8,23 +8,14 @@ import pytest
 from patternmill.errors import Refusal
 from patternmill.ledger.database import Database
 from patternmill.mark import check_marks, write_marks
-from tests.spine import play, step, taken
+from tests.spine import of, play, taken
 
 
 async def buy(database, *prompts, catalog="spring"):
-    from patternmill.items import pattern_item
-
     lease, purchases = await taken(database, catalog)
     for prompt in prompts:
-        await purchases.begin(step(pattern_item("production", prompt)), None)
+        await purchases.begin(of(prompt), None)
     await lease.give_back("Completed", "")
-
-
-@pytest.fixture
-def database(tmp_path):
-    database = Database(str(tmp_path / "ledger.sqlite3"))
-    yield database
-    play(database.close())
 
 
 def test_the_ledger_that_made_them_is_well(database, tmp_path):

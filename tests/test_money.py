@@ -1,10 +1,8 @@
 """Money: what a person, a limit or an edited sheet decides about it, over deaths, midnights and halts."""
 
 import asyncio
-import csv
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +15,14 @@ from patternmill.plan import Action, Step
 from patternmill.settings import Settings
 from patternmill.settlement import decide
 from patternmill.states import Outcome, State, Status
-from tests import test_runs, test_settlement
+from tests import test_runs
 from tests.double.server import KEY
 from tests.double.weather import Spell
 from tests.spine import PRICES, of, played, refuses, step, taken
 from tests.test_cli import command
-from tests.test_runs import catalog, made, results, row, run, sheet
+from tests.test_runs import catalog, made, results, row, run, sheet, table
 
-database, double = test_settlement.database, test_runs.double
+double = test_runs.double
 DAY = 86_400.0
 
 
@@ -58,8 +56,7 @@ def test_a_row_that_goes_back_to_an_earlier_prompt_has_its_product_again_and_fre
         had.append(results(end := run())["A-1"]["product_id"])
     assert had[0] == had[2] != had[1]
     assert (made(double), end.summary.spent, catalog()["a-1"].has_product_id) == ((3, 3), "0.00", had[0])
-    lines = csv.DictReader(Path("results/spring/catalog.csv").read_text("utf-8-sig").splitlines())
-    assert next(lines)["product_id"] == had[0]
+    assert table("results/spring/catalog.csv")[0]["product_id"] == had[0]
 
 
 @pytest.mark.slow
@@ -270,10 +267,9 @@ def test_the_address_of_an_environment_is_pinned_by_its_first_purchase(double, m
     assert [cause.code for cause in run().summary.causes] == ["other_address"]
 
 
-@pytest.mark.parametrize("folders", [(None, "other")])
-def test_another_ledger_is_noticed_with_another_folder_for_the_results(double, monkeypatch, folders):
+def test_another_ledger_is_noticed_with_another_folder_for_the_results(double, monkeypatch):
     sheet(row(1))
-    run(out=folders[0])
+    run()
     monkeypatch.setenv("PATTERNMILL_HOME", "elsewhere")
-    assert "--confirm ledger" in run(out=folders[1]).message
+    assert "--confirm ledger" in run(out="other").message
     assert made(double) == (1, 1)

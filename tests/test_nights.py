@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from patternmill.ledger.brake import pause
 from patternmill.ledger.connections import Postgres
 from patternmill.ledger.database import Database
 from patternmill.ledger.reports import status_record
@@ -113,7 +114,8 @@ def night(tmp_path, double):
 
 def is_as_the_ledger_says(night, run):
     database = Database("home/ledger.sqlite3")
-    runs, tags = status_record(database, "production", "spring")["runs"], run_tags(night, run)
+    runs = status_record(database, "production", "spring")["runs"]
+    tags = night.http.get(f"/flow_runs/{run}").json()["tags"]
     (row,) = [one for one in runs if one["id"] in tags]
     database.disconnect()
     assert night.state(run)[0] == row["outcome"]
@@ -122,10 +124,6 @@ def is_as_the_ledger_says(night, run):
     items = {name: state for name, state in tasks.items() if name.startswith(("pattern ", "product "))}
     assert set(items.values()) == {"COMPLETED"}, tasks
     return len(items)
-
-
-def run_tags(night, run):
-    return night.http.get(f"/flow_runs/{run}").json()["tags"]
 
 
 @pytest.mark.parametrize(
@@ -320,8 +318,6 @@ def test_a_process_that_stands_still_with_the_lock_of_all_is_put_out(cluster, do
 
 def test_two_commands_that_meet_a_pause_in_the_middle_of_a_restart_buy_nothing_after_it(cluster, double):
     """The brake is on record, whatever becomes of the server."""
-    from patternmill.ledger.brake import pause
-
     double.weather = Weather(latency=0.02, pattern_time=1.0, product_time=1.0)
     for name in ("spring", "summer"):
         sheet(*(row(number, f"{name} {number}") for number in range(200)), name=f"{name}.csv")

@@ -23,9 +23,8 @@ from patternmill.errors import Refusal
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # sockets that Prefect leaves open
+    # Sockets that Prefect leaves open.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 #: A command that uses the server of a home until its standard input ends.

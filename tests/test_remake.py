@@ -1,8 +1,8 @@
 """Takes and what people decide about them: which take a row wants, what a remake buys, and what it leaves alone."""
 
 import asyncio
+import shutil
 import signal
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,15 @@ from patternmill.fanout import Maker
 from patternmill.items import pattern_item
 from patternmill.ledger.catalogs import catalog_rows
 from patternmill.ledger.database import Database
-from patternmill.ledger.decisions import Decision, Verdict, decide, decisions_of, sharing
+from patternmill.ledger.decisions import Decision, Verdict, decide, decisions_of, move, sharing
 from patternmill.pipeline import carry_out
 from patternmill.remake import is_due, next_take
 from patternmill.request import Request
-from patternmill.states import CatalogRow, Outcome, Status
+from patternmill.states import Outcome, Status
 from tests.spine import refuses
 from tests.test_crashes import ended, process, surroundings
 from tests.test_runs import HEADER, double, made, results, row, run, sheet  # noqa: F401
+from tests.test_tables_results import catalog_row
 
 HERONS = pattern_item("production", "herons").id
 
@@ -73,11 +74,7 @@ def test_a_picked_take_whose_products_are_not_all_made_is_gone_on_with(double): 
     ],
 )  # fmt: skip
 def test_what_a_remake_without_names_is_about(status, code, take, verdict, due):
-    names = {field.name: "" for field in fields(CatalogRow)}
-    assert (
-        is_due(CatalogRow(**{**names, "status": status, "code": code, "take": take, "verdict": verdict}))
-        is due
-    )
+    assert is_due(catalog_row(status=status, code=code, take=take, verdict=verdict)) is due
 
 
 @pytest.mark.parametrize(
@@ -120,15 +117,6 @@ def test_what_is_marked_again_is_made_once_with_all_rows_that_share_it(double): 
     again = remake()
     assert made(double) == (3, 5)
     assert "no row to remake" in again.message
-
-
-def test_again_twice_makes_two_takes(double):  # noqa: F811
-    sheet(row(1, "herons"))
-    run()
-    for take in (1, 2):
-        say("again", take)
-        remake()
-    assert (rows()["A-1"].take, made(double)) == (3, (3, 3))
 
 
 def test_the_same_remake_by_sku_twice_buys_one_take(double):  # noqa: F811
@@ -184,20 +172,7 @@ def test_an_import_of_the_unchanged_sheet_goes_on_with_the_take_and_asks_nothing
     assert made(double) == (2, 60)
 
 
-def test_a_verdict_on_a_take_that_is_no_longer_the_newest_is_refused(double):  # noqa: F811
-    sheet(row(1, "herons"))
-    run()
-    say("again")
-    remake()
-    with refuses("newer_take"):
-        say("reject", take=1)
-    say("reject", take=2)
-    assert (decided().take, decided().verdict) == (2, "reject")
-
-
 def test_two_remakes_that_saw_the_same_take_buy_one(double):  # noqa: F811
-    from patternmill.ledger.decisions import move
-
     sheet(row(1, "herons"))
     run()
     seen = decided()
@@ -306,10 +281,8 @@ def test_a_lost_ledger_and_its_sheet_imported_back(double, monkeypatch):  # noqa
     run()
     say("again")
     end = remake()
-    kept = Path(end.summary.folder).parent / "sheet.csv"
-    Path("kept.csv").write_bytes(kept.read_bytes())
     Path("elsewhere").mkdir()
-    Path("kept.csv").rename("elsewhere/kept.csv")
+    shutil.copy(Path(end.summary.folder).parent / "sheet.csv", "elsewhere/kept.csv")
     monkeypatch.chdir("elsewhere")
     monkeypatch.setenv("PATTERNMILL_HOME", "home")
     assert run(file="kept.csv", catalog="spring").outcome is Outcome.COMPLETED

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cli.main import run as command
+from patternmill.ledger.database import Database
 from patternmill.service.answers import Answer, Refused, Unclear, decide_report
 from tests.double import Weather
 from tests.double.server import KEY
@@ -29,6 +30,7 @@ WORDS = "I expected a tote in m, and got a refusal. I tried it twice."
         (401, '{"error": "no such key"}', "", Refused, "Check PATTERNMILL_API_KEY"),
         (403, "<html>Blocked</html>", "", Refused, "403"),
         (404, '{"error": "no such operation"}', "", Refused, "no such operation"),
+        (300, '{"requestId": "report-1"}', "", Refused, ""),
         (302, "it leads to nowhere", "", Refused, "nowhere"),
         (429, '{"error": "too fast"}', "", Refused, "Send it again later"),
         (503, '{"error": "no feedback today"}', "", Refused, "no feedback today"),
@@ -64,11 +66,8 @@ def test_a_report_says_what_was_sent_and_what_came_of_it_and_is_sent_once(made, 
     assert command(["explain", "A-2", "--report", WORDS, "--yes"]) == 0
     said = capfd.readouterr().out
     (report,) = reports(made)
-    (refused,) = [
-        one
-        for one in made.record
-        if "[refused]" in one.get("body", "") and one["operation"] == "patterns/create"
-    ]
+    asked = [one for one in made.record if one.get("operation") == "patterns/create"]
+    (refused,) = [one for one in asked if "[refused]" in one["body"]]
     assert report["request"]["body"] == json.loads(refused["body"])
     assert (report["procedure"], report["agent"]) == ("patterns/create", report["request"]["userAgent"])
     assert report["text"].startswith(f"{WORDS}\n")
@@ -96,8 +95,6 @@ def test_a_report_is_within_the_bounds_or_is_not_sent(made, capfd):
 
 
 def test_a_picture_is_in_no_report(made):
-    from patternmill.ledger.database import Database
-
     database, body = Database("home/ledger.sqlite3"), json.dumps({"requestId": "r", "content": "A" * 50_000})
     database.change(lambda connection: connection.execute("UPDATE attempts SET body = :body", body=body))
     database.disconnect()
@@ -140,10 +137,9 @@ def test_each_answer_gives_a_sentence_and_an_exit_code_and_nothing_is_sent_again
         return Reply(400, {"error": {"field": "text", "message": "not in English"}})
 
     refused, unclear = (2, "[report_refused]"), (3, "[report_unclear]")
-    ends = dict.fromkeys(("limited", "busy"), (2, "[no_reports]")) | dict.fromkeys(
-        ("failed", "lost", "html"), unclear
-    )
-    for number, (fault, end) in enumerate({**ends, "": refused}.items(), 1):
+    ends = dict.fromkeys(("limited", "busy"), (2, "[no_reports]"))
+    ends |= dict.fromkeys(("failed", "lost", "html"), unclear) | {"": refused}
+    for number, (fault, end) in enumerate(ends.items(), 1):
         made.weather = Weather(latency=0.001, faults={fault: 1.0} if fault else {})
         if not fault:
             monkeypatch.setattr(made, "_arrive", arrive)

@@ -13,7 +13,7 @@ from patternmill.items import choice_of, pattern_item, product_item
 from patternmill.states import Outcome, Status
 from patternmill.tables.kept import header_of, kept_cells
 from patternmill.tables.results import Result, results_frame, write_catalog, write_results
-from tests.test_runs import HEADER, catalog, double, made, results, row, run, sheet  # noqa: F401
+from tests.test_runs import HEADER, catalog, double, made, results, row, run, sheet, table  # noqa: F401
 from tests.test_tables import checked, codes
 from tests.test_tables_results import catalog_row
 
@@ -141,9 +141,8 @@ def test_skus_that_a_spreadsheet_took_for_numbers_are_those_of_the_catalog(doubl
     by_hand = ["7", "waves", "Tote", "m", "", *[""] * (len(header) - 5)]
     sheet(*saved, rows[-1], by_hand, name="saved.csv", header=header)
     end = run(file="saved.csv")
-    with (Path(end.summary.folder) / "results.csv").open(encoding="utf-8-sig", newline="") as file:
-        became = [(line["sku"], line["error_code"]) for line in csv.DictReader(file)]
-    doubtful = "number_as_shown"
+    found, doubtful = table(Path(end.summary.folder) / "results.csv"), "number_as_shown"
+    became = [(line["sku"], line["error_code"]) for line in found]
     assert became == [("0042", ""), ("0000000001230000000123", ""), ("43", doubtful), ("0043", ""), ("0", ""),
                       ("44", doubtful), ("0044", ""), ("7", "")]  # fmt: skip
     assert {key: one for key, one in states().items() if key in before} == before

@@ -6,7 +6,6 @@ import pytest
 
 from patternmill.errors import Overlap, Refusal
 from patternmill.ledger.attempts import find_attempts
-from patternmill.ledger.database import Database
 from patternmill.plan import Action, next_action
 from patternmill.service.client import Client
 from patternmill.settings import Settings
@@ -15,13 +14,6 @@ from patternmill.states import State
 from tests.double import Double, Weather, serving
 from tests.double.server import KEY
 from tests.spine import play, step, taken
-
-
-@pytest.fixture
-def database(tmp_path):
-    database = Database(str(tmp_path / "ledger.sqlite3"))
-    yield database
-    play(database.close())
 
 
 def settings(address="http://127.0.0.1:9/v1"):

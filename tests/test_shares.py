@@ -3,11 +3,8 @@
 import asyncio
 import contextlib
 import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,12 +21,13 @@ from patternmill.states import Outcome
 from tests import test_ledger, test_runs
 from tests.double import Double, Weather, serving
 from tests.double.weather import Spell
-from tests.test_crashes import ROOT, about, await_that
+from tests.spine import RUN
+from tests.test_crashes import about, await_that, begin
 from tests.test_nights import free_port
 from tests.test_runs import results, row, run, sheet
 
 double, postgres = test_runs.double, test_ledger.postgres
-ROWS = 66
+ROWS, JOBS_FAIL = 66, Spell("jobs_fail", 0.0, 1e12)
 
 
 class Sharing(Maker):
@@ -59,8 +57,9 @@ def made(double):
     return patterns - 1, products - 1
 
 
-def shared(maker, **asked):
-    return asyncio.run(carry_out(Request(file="spring.csv", **asked), maker))
+def shared(maker, rows=ROWS):
+    sheet(*map(row, range(1, rows + 1)))
+    return asyncio.run(carry_out(Request(file="spring.csv"), maker))
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def opened(double, monkeypatch):
 def test_shares_make_each_item_once_and_what_is_lost_is_made_by_the_run(opened, lost):
     sheet(*(row(number, "herons" if number % 3 else None) for number in range(1, ROWS + 1)))
     maker = Sharing(lost)
-    end = shared(maker)
+    end = asyncio.run(carry_out(Request(file="spring.csv"), maker))
     assert len(maker.shares) == 3 and sum(share.window for share in maker.shares) <= 200
     assert end.outcome == Outcome.COMPLETED and end.summary.counts == {"succeeded": ROWS}
     assert set(Counter(job.request for job in opened.jobs.values()).values()) == {1}
@@ -88,9 +87,8 @@ def test_shares_make_each_item_once_and_what_is_lost_is_made_by_the_run(opened, 
 
 def test_what_failed_in_a_retry_is_not_tried_again_by_the_process_that_makes_the_share_anew(opened):
     clear = opened.weather
-    opened.weather = replace(clear, spells=(Spell("jobs_fail", 0.0, 1e12, 1.0),))
-    sheet(*(row(number) for number in range(1, 5)))
-    shared(Maker())
+    opened.weather = replace(clear, spells=(JOBS_FAIL,))
+    shared(Maker(), rows=4)
 
     async def make_twice(share):
         await make_share(share._replace(keys=share.keys[-1:]))
@@ -104,13 +102,11 @@ def test_what_failed_in_a_retry_is_not_tried_again_by_the_process_that_makes_the
 
 
 def test_a_limit_binds_all_shares(opened, monkeypatch):
-    sheet(*(row(number) for number in range(1, ROWS + 1)))
     monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "41.50")  # 1.50 are spent
 
     def more(run):  # another program spends meanwhile
-        run.database.change(
-            lambda connection: connection.execute("UPDATE environments SET spent = spent + 300000")
-        )
+        sql = "UPDATE environments SET spent = spent + 300000"
+        run.database.change(lambda connection: connection.execute(sql))
 
     end = shared(Sharing(meanwhile=more))
     assert end.outcome == Outcome.BUDGET_REACHED
@@ -118,8 +114,7 @@ def test_a_limit_binds_all_shares(opened, monkeypatch):
 
 
 def test_what_halts_a_stage_in_one_share_halts_it_in_all(opened):
-    opened.weather = replace(opened.weather, spells=(Spell("jobs_fail", 0.0, 1e12, 1.0),))
-    sheet(*(row(number) for number in range(1, ROWS + 1)))
+    opened.weather = replace(opened.weather, spells=(JOBS_FAIL,))
     end = shared(Sharing())
     assert end.outcome == Outcome.FAILED and end.summary.causes[0].code in ("job_failed", "no_good_end")
     assert made(opened)[1] == 0
@@ -130,7 +125,6 @@ def test_a_halted_run_halts_its_shares(opened, monkeypatch):
     monkeypatch.setattr(halt, "DRAIN", 1.0)
     monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "30")
     opened.weather = replace(opened.weather, pattern_time=300.0)
-    sheet(*(row(number) for number in range(1, ROWS + 1)))
 
     def stop(run):
         run.halt.stop()
@@ -148,10 +142,9 @@ def test_a_share_ends_with_the_lease_of_its_run_and_waits_for_another_process_th
     monkeypatch.setattr(leases, "TAKEOVER_AFTER", 2.0)
     database = Database("ledger.sqlite3")
     run_, share, again = (Lease(database, "staging", "spring") for _ in range(3))
-    about = {"verb": "import", "source": "", "currency": "", "max_items": None, "budget": None}
 
     async def play():
-        await run_.take(about, lambda connection: None)
+        await run_.take(RUN, lambda connection: None)
         for number, one in enumerate((share, again)):
             one.driver, one.share = f"{run_.driver}#7.{number}", 7
         await share.take({}, lambda connection: None)
@@ -176,49 +169,40 @@ def test_a_share_ends_with_the_lease_of_its_run_and_waits_for_another_process_th
 
 
 def test_what_a_worker_with_other_settings_does_not_make_is_made_by_the_run(opened, monkeypatch, tmp_path):
-    sheet(*(row(number) for number in range(1, ROWS + 1)))
-    home = tmp_path / "home"
-    maker = Sharing(meanwhile=lambda run: monkeypatch.setenv("PATTERNMILL_HOME", str(home)))
-    maker.share = _there
+    async def there(share):
+        os.environ["PATTERNMILL_HOME"] = str(tmp_path / "other")
+        return await make_share(share)
+
+    maker = Sharing(meanwhile=lambda run: monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home")))
+    maker.share = there
     end = shared(maker)
     assert all(isinstance(one, Refusal) and "has no run" in one.message for one in maker.ends)
     assert end.outcome == Outcome.COMPLETED and made(opened) == (ROWS, ROWS)
-
-
-async def _there(share):
-    os.environ["PATTERNMILL_HOME"] = str(Path("other").absolute())
-    return await make_share(share)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_dask_workers_make_a_run_and_one_is_killed(tmp_path, monkeypatch, postgres, rows=2000):
     monkeypatch.chdir(tmp_path)
-    sheet(*(row(number) for number in range(rows)))
+    sheet(*map(row, range(rows)))
     double = Double(Weather(latency=0.005, pattern_time=3.0, product_time=1.5))
     there = f"tcp://127.0.0.1:{free_port()}"
     with serving(double) as url, contextlib.ExitStack() as stack:
-        asked = {"LEDGER_URL": postgres, "CONFIRM_ABOVE": "9999", "DASK": there}
-        settings = {**os.environ, **about(url, **asked), "PYTHONPATH": str(ROOT)}
+        settings = about(url, LEDGER_URL=postgres, CONFIRM_ABOVE="9999", DASK=there)
 
-        def begin(*words):
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", *words],
-                env=settings,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.STDOUT,
-            )
-            stack.callback(process.wait)
+        def begun(*words):
+            process = stack.enter_context(begin(*words, **settings))
             stack.callback(process.kill)
             return process
 
-        begin("distributed.cli.dask_scheduler", "--port", there.rsplit(":")[-1], "--no-dashboard")
+        begun("distributed.cli.dask_scheduler", "--port", there.rsplit(":")[-1], "--no-dashboard")
         plain = ("--nthreads", "2", "--no-nanny", "--no-dashboard")
-        workers = [begin("distributed.cli.dask_worker", there, *plain) for _ in range(3)]
-        importing = begin("cli.main", "import", "spring.csv", "--yes")
+        worker, *_ = [begun("distributed.cli.dask_worker", there, *plain) for _ in range(3)]
+        importing = begun("cli.main", "import", "spring.csv", "--yes")
         await_that(lambda: len(double.jobs) > rows or importing.poll() is not None, 300)
-        workers[0].kill()
-        assert importing.wait(600) == 0
+        worker.kill()
+        said, _ = importing.communicate(timeout=600)
+        assert importing.returncode == 0, said
     assert set(Counter(job.request for job in double.jobs.values()).values()) == {1}
     assert test_runs.made(double) == (rows, rows)
     database = Database(postgres)

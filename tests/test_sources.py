@@ -1,10 +1,8 @@
 """Sheets at addresses: which are read, which are refused, and that nobody is shown a password."""
 
 import asyncio
-import csv
 import gzip
 import http.server
-import io
 import json
 import logging
 import threading
@@ -24,6 +22,7 @@ from patternmill.settings import Settings, read_settings
 from patternmill.states import Outcome
 from tests.double import Double, Weather, serving
 from tests.double.server import KEY
+from tests.test_runs import table
 
 SHEET = b"sku,prompt,category,option:size\r\nA-1,herons,Tote,m\r\n"
 #: Without the time, which would be another one in each tester.
@@ -225,5 +224,4 @@ def test_a_run_of_a_source_is_named_after_it_and_records_no_secret(tmp_path, mon
     assert not any(b"canary" in path.read_bytes() for path in Path("home").rglob("*") if path.is_file())
     manifest = json.loads((Path(again.summary.folder) / "manifest.json").read_text())
     assert manifest["source"] == server.at("/spring.csv.gz")
-    rows = csv.DictReader(io.StringIO((Path(end.summary.folder) / "results.csv").read_text("utf-8-sig")))
-    assert [one["Art"] for one in rows] == ["A-1"]
+    assert [one["Art"] for one in table(Path(end.summary.folder) / "results.csv")] == ["A-1"]

@@ -194,9 +194,8 @@ def test_a_required_option_has_to_be_chosen(tmp_path):
 
 
 def test_an_option_that_hides_in_a_carried_column_refuses_its_row(tmp_path):
-    content = (
-        "sku,prompt,category,Size\nA-1,herons,Cushion,50x50\nA-2,herons,Cushion,\nA-3,herons,Tote bag,big\n"
-    )
+    rows = "A-1,herons,Cushion,50x50\nA-2,herons,Cushion,\nA-3,herons,Tote bag,big\n"
+    content = f"sku,prompt,category,Size\n{rows}"
     found = checked(tmp_path, content)
     assert codes(found) == {(2, "option_column")}
     (proposal,) = found.proposals
@@ -212,9 +211,9 @@ def test_an_offer_that_cannot_be_read_is_not_checked(tmp_path):
 
 
 def test_html_in_prompts_is_noted(tmp_path):
-    found = checked(
-        tmp_path, HEADER + "A-1,<p>herons</p>,Cushion,\nA-2,reeds &amp; ferns,Cushion,\nA-3,a < b,Cushion,\n"
-    )
+    prompts = ("<p>herons</p>", "reeds &amp; ferns", "a < b")
+    rows = (f"A-{at},{prompt},Cushion,\n" for at, prompt in enumerate(prompts))
+    found = checked(tmp_path, HEADER + "".join(rows))
     assert found.notes == ("2 prompts with HTML such as <p> or &amp;, which is sent as written.",)
 
 
@@ -222,12 +221,8 @@ def test_the_report_for_programs(tmp_path):
     report = json.loads(json.dumps(report_json(checked(tmp_path, HEADER + GOOD + "A-1,herons,Cushon,\n"))))
     assert (report["rows"], report["accepted"], report["refused"]) == (2, 1, 1)
     (problem,) = report["problems"]
-    assert (problem["row"], problem["column"], problem["code"], problem["suggestion"]) == (
-        3,
-        "category",
-        "unknown_category",
-        "Cushion",
-    )
+    said = {"row": 3, "column": "category", "code": "unknown_category", "suggestion": "Cushion"}
+    assert said.items() <= problem.items()
 
 
 # --- files
@@ -268,18 +263,7 @@ def test_a_surplus_cell_in_every_row_shifts_no_column(tmp_path):
 
 
 def test_texts_are_exact(tmp_path):
-    texts = [
-        "007",
-        "NA",
-        "null",
-        "1e5",
-        "TRUE",
-        " spaced ",
-        'say "hi"',
-        "two\r\nlines",
-        "\u00a0x",
-        "a, b\nc, d",
-    ]
+    texts = ["007", "NA", "null", "1e5", "TRUE", " sp ", 'say "hi"', "two\r\nlines", "\xa0x", "a, b\nc, d"]
     table = io.StringIO(newline="")
     csv.writer(table).writerows(
         [["sku", "prompt", "category", "a", "a", "a.1"], *([t, t, t, t, t, t] for t in texts)]
@@ -297,18 +281,14 @@ def test_a_missing_cell_is_not_an_empty_one(tmp_path):
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_a_quote_that_swallows_rows_is_refused_with_its_lines(tmp_path, delimiter):
-    rows = [
-        'C-1,"La Vie print,Cushion,50x50',
-        "C-2,foxes,Cushion,50x50",
-        'C-3,owls each 12",Cushion,50x50',
-        "C-4,cats,Cushion,50x50",
-    ]
-    content = (HEADER + GOOD + '"A\n1",herons,Cushion,\n' + "\n".join(rows) + "\n").replace(",", delimiter)
+    prompts = ['"La Vie print', "foxes", 'owls each 12"', "cats"]
+    rows = "".join(f"C-{at},{prompt},Cushion,50x50\n" for at, prompt in enumerate(prompts))
+    content = (HEADER + GOOD + '"A\n1",herons,Cushion,\n' + rows).replace(",", delimiter)
     with pytest.raises(InputRefused, match=r"row 4 \(lines 5 to 7 of the file\)") as refused:
         checked(tmp_path, content)
     assert refused.value.code == "open_quote"
-    tabs = checked(tmp_path, (HEADER + "\n".join(rows) + "\n").replace(",", "\t"))
-    assert list(tabs.rows["prompt"]) == ['"La Vie print', "foxes", 'owls each 12"', "cats"]
+    tabs = checked(tmp_path, (HEADER + rows).replace(",", "\t"))
+    assert list(tabs.rows["prompt"]) == prompts
 
 
 def test_quotes_in_tabs_are_read_where_all_are_well_formed(tmp_path):

@@ -1,6 +1,5 @@
 """What people put in place of a sheet, and sheets that are results: of another catalog, environment, or corrected."""
 
-import csv
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from patternmill.states import Outcome, Status
 from patternmill.tables.mapping import SheetMapping
 from patternmill.tables.sheet import read_sheet
 from tests.test_cli import asked
-from tests.test_runs import catalog, double, made, results, row, run, sheet  # noqa: F401
+from tests.test_runs import catalog, double, made, results, row, run, sheet, table  # noqa: F401
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_a_corrected_row_keeps_its_product_whatever_the_source_says(double):  # 
     run("refresh")
     assert catalog()["a-2"].has_product_id == product
     assert made(double) == bought
-    lines = list(csv.DictReader(Path("results/spring/catalog.csv").read_text("utf-8-sig").splitlines()))
+    lines = table("results/spring/catalog.csv")
     assert [line["product_id"] for line in lines if line["sku"] == "A-2"] == [product]
 
 
@@ -130,7 +129,7 @@ def test_results_of_another_catalog_go_to_that_catalog(double):  # noqa: F811
     sheet(row(7), name="summer.csv")
     second = run(file="summer.csv")
     mixed = Path("summer.csv")
-    mixed.write_bytes((Path(first.summary.folder) / "results.csv").read_bytes())
+    shutil.copy(Path(first.summary.folder) / "results.csv", mixed)
     end = run(file="summer.csv")
     assert end.summary.catalog == "spring"
     assert made(double) == (2, 2)

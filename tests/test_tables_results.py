@@ -1,13 +1,11 @@
 """What comes back: results, failures, the gallery, and the files of a catalog; and each of them read again."""
 
 import hashlib
-import io
 import json
 import re
 
 import pandas as pd
 import pytest
-from openpyxl import Workbook, load_workbook
 
 from patternmill.files import point_at, write_whole
 from patternmill.states import CatalogRow
@@ -113,22 +111,6 @@ def test_columns_that_are_named_as_ours_stay_beside_ours(tmp_path):
     assert json.loads(header_of(again.columns)) == ["sku", "prompt", "category", "Status", "Tag", "Tag"]
     line = json.loads((tmp_path / "out/results.jsonl").read_text())
     assert (line["Status"], line["status"], line["Tag"], line["Tag (6)"]) == ("new", "succeeded", "a", "b")
-
-
-def test_the_rows_to_correct_of_a_workbook_come_as_a_workbook_too(tmp_path):
-    book, content = Workbook(), io.BytesIO()
-    header = ["sku", "prompt", "category", "note"]
-    for row in (header, ["A-1", "", "Cushion", "'=1+1"], ["A-2", "ferns", "Cushion", ""]):
-        book.active.append(row)
-    book.active["D3"] = "=1+1"
-    book.active["D3"].data_type = "s"
-    book.save(content)
-    held = {3: Result("held", "", "", "repeated_request", "x")}
-    written(tmp_path, checked(tmp_path / "a.xlsx", content.getvalue()), held)
-    sheet = load_workbook(tmp_path / "out/failures.xlsx").active
-    assert [sheet["D2"].value, sheet["D3"].value, sheet["D3"].data_type] == ["'=1+1", "=1+1", "s"]
-    again = checked(tmp_path / "out/failures.xlsx")
-    assert list(again.sheet.rows[3]) == ["'=1+1", "=1+1"]
 
 
 def test_the_gallery_has_a_card_for_each_pattern_and_shows_texts_as_texts(tmp_path):

@@ -56,9 +56,8 @@ class Connections:
         await asyncio.sleep(0.05)
 
     def client(self, host="127.0.0.1", **more):
-        return Client(
-            settings(studio_url=f"http{'s' if self.context else ''}://{host}:{self.port}/v1", **more)
-        )
+        scheme = "https" if self.context else "http"
+        return Client(settings(studio_url=f"{scheme}://{host}:{self.port}/v1", **more))
 
     async def _serve(self, reader, writer):
         self.begun += 1
@@ -79,28 +78,32 @@ async def created(client):
     return await client.create(INTENDED, in_doubt=False, is_other=nobody)
 
 
-def on_the_wire(*scripts, **more):
-    """Return what a create comes to at such a server, and the bodies that it got."""
+def on_the_wire(*scripts, work=created, host="127.0.0.1", context=None, **more):
+    """Return what some work with a client of such a server comes to, and the bodies that the server got."""
 
     async def main():
-        async with Connections(*scripts) as server, server.client(**more) as client:
-            return await created(client), server.bodies
+        async with Connections(*scripts, context=context) as server, server.client(host, **more) as client:
+            return await work(client), server.bodies
 
     return asyncio.run(main())
+
+
+async def created_twice(client):
+    first = await created(client)
+    await asyncio.sleep(0.2)
+    return first, await created(client)
 
 
 # --- answers
 
 
 def test_a_create_that_may_not_leave_gets_no_further_than_its_head():
-    async def main():
-        async with Connections([raw(200, READY)]) as server, server.client() as client:
-            client.confirm = refuse
-            with pytest.raises(Refusal, match="Another run"):
-                await created(client)
-            return server.bodies
+    async def refused(client):
+        client.confirm = refuse
+        with pytest.raises(Refusal, match="Another run"):
+            await created(client)
 
-    assert not asyncio.run(main())
+    assert not on_the_wire([raw(200, READY)], work=refused)[1]
 
 
 @pytest.mark.parametrize(
@@ -157,27 +160,15 @@ def test_a_redirect_to_elsewhere_never_gets_the_key(monkeypatch):
     ("then", "kind"), [(KEPT, Accepted), (TOO_LONG, Held)], ids=["sent again", "and then refused"]
 )
 def test_a_kept_connection_that_closes_as_the_next_request_arrives_leaves_it_in_doubt(then, kind):
-    async def main():
-        async with Connections([KEPT, CLOSED], [then]) as server, server.client() as client:
-            first, second = await created(client), await created(client)
-            return first, second, server
-
-    first, second, server = asyncio.run(main())
+    (first, second), bodies = on_the_wire([KEPT, CLOSED], [then], work=created_twice)
     assert first == Accepted("job_1")
     assert isinstance(second, kind)
     assert getattr(second, "code", "") in ("", "refused_in_doubt")
-    assert server.begun == 2
-    assert server.bodies == [BODY] * 3
+    assert bodies == [BODY] * 3
 
 
 def test_a_kept_connection_that_was_closed_meanwhile_is_not_used():
-    async def main():
-        async with Connections([KEPT], [TOO_LONG]) as server, server.client() as client:
-            await created(client)
-            await asyncio.sleep(0.2)
-            return await created(client), server.bodies
-
-    decision, bodies = asyncio.run(main())
+    (_, decision), bodies = on_the_wire([KEPT], [TOO_LONG], work=created_twice)
     assert isinstance(decision, Refused), "it was never sent on the closed connection, so nothing is in doubt"
     assert len(bodies) == 2
 
@@ -205,16 +196,8 @@ def test_a_name_that_is_not_found_in_mid_run_is_waited_for_and_leaves_nothing_in
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setattr("aiohttp.connector.monotonic", lambda: time.monotonic() * 100)  # its cache of names
 
-    async def main():
-        async with (
-            Connections([raw(200, READY)], [TOO_LONG]) as server,
-            server.client("studio.test") as client,
-        ):
-            first = await created(client)
-            await asyncio.sleep(0.2)
-            return first, await created(client), server.bodies
-
-    first, second, bodies = asyncio.run(main())
+    scripts = [raw(200, READY)], [TOO_LONG]
+    (first, second), bodies = on_the_wire(*scripts, work=created_twice, host="studio.test")
     assert (first, left) == (Accepted("job_1"), [])
     assert isinstance(second, Refused)
     assert len(bodies) == 2
@@ -225,11 +208,8 @@ def test_a_name_that_is_not_found_in_mid_run_is_waited_for_and_leaves_nothing_in
 
 def certificate(folder, name, host, issuer=None, days=1):
     """Write a certificate with its key, by an issuer or by itself, and return both, and the file."""
-    key, now, day = (
-        ec.generate_private_key(ec.SECP256R1()),
-        datetime.datetime.now(datetime.UTC),
-        datetime.timedelta(1),
-    )
+    key, day = ec.generate_private_key(ec.SECP256R1()), datetime.timedelta(1)
+    now = datetime.datetime.now(datetime.UTC)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     of = x509.IPAddress(ipaddress.ip_address(host)) if host[0].isdigit() else x509.DNSName(host)
     parent, signer = issuer or (None, key)
@@ -265,12 +245,11 @@ def test_only_a_certificate_of_this_host_by_a_known_authority_is_accepted(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(served)
 
-    async def main():
-        async with Connections([raw(200, READY)], context=context) as server, server.client() as client:
-            client._works = works
-            return await created(client), server.bodies
+    def created_by(client):
+        client._works = works
+        return created(client)
 
-    decision, bodies = asyncio.run(main())
+    decision, bodies = on_the_wire([raw(200, READY)], work=created_by, context=context)
     if is_good:
         assert (decision, bodies) == (Accepted("job_1"), [BODY])
     else:

@@ -348,7 +348,7 @@ def test_the_parser_sees_no_key_and_no_module_of_the_folder(tmp_path, monkeypatc
 
 
 ROWS = [
-    ["A-1", "", "Cushion", "50x50", 12.5], ["=A-2", "", "Cushion", "40", 1999], ["007", "", "Cushion", None, "7"],
+    ["A-1", "", "Cushion", "50x50", 12.5], ["=A-2", "", "Cushion", "40", 1999], ["007", "", "Cushion", None, "'=7"],
 ]  # fmt: skip
 
 
@@ -365,11 +365,12 @@ def numbers():
 
 def check_cells(path):
     found = cells(path)
-    assert (found["E2"], found["E3"], found["E4"]) == ((12.5, "0.00"), (1999, "#,##0.00\\ €"), ("7", "@"))
+    assert (found["E2"], found["E3"], found["E4"]) == ((12.5, "0.00"), (1999, "#,##0.00\\ €"), ("'=7", "@"))
     assert (found["A3"], found["A4"], found["D3"]) == (("=A-2", "@"), ("007", "@"), ("40", "@"))
     again = checked(path.read_bytes())
     assert [one[:5] for one in again.sheet.rows.fillna("").to_numpy().tolist()] == [
-        ["A-1", "", "Cushion", "50x50", "12.5"], ["=A-2", "", "Cushion", "40", "1999"], ["007", "", "Cushion", "", "7"]
+        ["A-1", "", "Cushion", "50x50", "12.5"], ["=A-2", "", "Cushion", "40", "1999"],
+        ["007", "", "Cushion", "", "'=7"],
     ]  # fmt: skip
     assert {one.what for one in again.sheet.kinds.values()} == {"a number"}
 

@@ -158,17 +158,8 @@ class Client:
         self.made = {"patternId": ["nobody"], "productId": ["nobody"]}
 
     def step(self):
-        steps = [
-            self.pattern,
-            self.product,
-            self.recolor,
-            self.poll,
-            self.poll,
-            self.checkout,
-            self.order,
-            self.wait,
-        ]
-        self.dice.choice(steps)()
+        names = "pattern", "product", "recolor", "poll", "poll", "checkout", "order", "wait"
+        getattr(self, self.dice.choice(names))()
 
     def create(self, operation, **body):
         """Send a create; the same content has the same ID, so that many are sent again."""
