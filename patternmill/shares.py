@@ -49,10 +49,10 @@ def check_workers(settings: Settings) -> None:
     """Raise Refusal where the workers of these settings' scheduler could not make a share."""
     if not settings.ledger_address.startswith("postgres"):
         message = "PATTERNMILL_DASK needs a ledger that all machines can reach."
-        raise Refusal("dask", message, "Set PATTERNMILL_LEDGER_URL to a database in PostgreSQL.")
+        raise Refusal("wrong_setting", message, "Set PATTERNMILL_LEDGER_URL to a database in PostgreSQL.")
     if find_spec("prefect_dask") is None:
         remedy = "Install patternmill[dask] here and on the workers."
-        raise Refusal("dask", "PATTERNMILL_DASK is set, and Dask is not installed.", remedy)
+        raise Refusal("wrong_setting", "PATTERNMILL_DASK is set, and Dask is not installed.", remedy)
 
 
 def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iterator[Share]:
