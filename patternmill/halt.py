@@ -118,7 +118,7 @@ class Halt:
         """
         while not work.done():
             left = None if self._until is None else self._until - time.monotonic()
-            if left is not None and left <= 0:
+            if left is not None and left < 0.001:
                 work.cancel()
                 await asyncio.wait({work})
                 break

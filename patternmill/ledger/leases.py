@@ -139,7 +139,7 @@ class Lease:
         self._beaten_at = time.monotonic()
         self.brake = _paused(found.brake) if found.brake else None
         if found.halt and not self.brake:
-            self.brake = Halted(Outcome(found.halt), "halted", "Its run begins nothing more.")
+            self.brake = Halted(Outcome(found.halt), "stopped", "Its run begins nothing more.")
         return found.identity, found.version
 
     async def renew(self) -> None:
