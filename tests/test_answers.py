@@ -311,7 +311,7 @@ def test_a_failure_for_its_content_says_what_to_change():
     ("said", "words"),
     [
         (answer(403, PAGE), "403: Just a moment... Enable JavaScript"),
-        (answer(400, {"error": {"prompt": "is too\nlong\ud800\x00"}}), "400: prompt: is too long"),
+        (answer(400, {"error": {"field": "size", "message": "too\nlong\ud800\0"}}), "400: size: too long"),
         (answer(500, ""), "500"),
         (Answer(trouble="lost", text="no whole answer in time"), "lost: no whole answer in time"),
     ],
