@@ -1,6 +1,7 @@
 """Shares of a run's rows as tasks on the workers of a Dask scheduler, through Prefect's task runner."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 from prefect import State, get_run_logger, task
@@ -11,13 +12,13 @@ from patternmill.fanout import LEAST_ROWS, MOST_TASK_RUNS, Fanout
 from patternmill.items import Row
 from patternmill.plan import Plan
 from patternmill.run import Run
-from patternmill.shares import Share, ShareEnd, make_share, shares_of, tell_shares, unfinished
+from patternmill.shares import Share, make_share, shares_of, tell_shares, unfinished
 
 
 @task(task_run_name="share {share.number}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_there(share: Share) -> State[Any]:
     """Make a share of a run, here on a worker."""
-    return Completed(message=f"{len(share.keys):,} rows", data=await make_share(share))
+    return Completed(message=f"{len(share.keys):,} rows", data=[await make_share(share)])
 
 
 async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Row]:
@@ -59,25 +60,25 @@ async def _threads(runner: Any) -> int:
     """Return how many shares the workers can make at once; 0 where nobody answers."""
     try:
         return sum((await asyncio.to_thread(lambda: runner.client.nthreads())).values())
-    except (OSError, TimeoutError) as error:
+    except Exception as error:  # whatever Dask raises: a client that is closed has no error of its own
         get_run_logger().warning("Dask does not answer; the run goes on in this process: %s", error)
         return 0
 
 
 async def _make_one(run: Run, runner: Any, share: Share) -> None:
     """Have a share made; whatever becomes of it, the ledger says what is left."""
-    future = runner.submit(make_there, {"share": share}).wrapped_future
     loop, done = asyncio.get_running_loop(), asyncio.Event()
-    future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
     try:
+        future = runner.submit(make_there, {"share": share}).wrapped_future
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
         await done.wait()
-        end: ShareEnd | Exception = await (await asyncio.to_thread(future.result, 20)).aresult(False)
+        end: Any = await (await asyncio.to_thread(future.result, 20)).aresult(False)
         if isinstance(end, Exception):
             raise end
-        run.halt.stages.update(end.stages)
-        if end.reason:
-            run.halt.set(end.reason)
+        if end[0]:
+            run.halt.set(end[0])
     except Exception as error:  # whatever Dask and its workers raise
         get_run_logger().warning("Share %d was not made by a worker: %r", share.number, error)
     finally:
-        future.cancel()  # else Dask makes it again where the worker that made it dies
+        with contextlib.suppress(Exception):  # it was not submitted, or nobody is there
+            future.cancel()  # else Dask makes it again where the worker that made it dies

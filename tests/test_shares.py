@@ -3,16 +3,18 @@
 import asyncio
 import contextlib
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from patternmill import halt
-from patternmill.errors import LeaseLost, Refusal
+from patternmill.errors import Halted, LeaseLost, LedgerFault, Refusal
 from patternmill.fanout import Maker
 from patternmill.ledger import leases
 from patternmill.ledger.database import Database
@@ -24,6 +26,7 @@ from patternmill.states import Outcome
 from tests import test_ledger, test_runs
 from tests.double import Double, Weather, serving
 from tests.double.weather import Spell
+from tests.spine import of, played, taken
 from tests.test_crashes import ROOT, about, await_that
 from tests.test_nights import free_port
 from tests.test_runs import results, row, run, sheet
@@ -48,9 +51,7 @@ class Sharing(Maker):
         self.meanwhile(run)
         self.ends = await ends
         for end in self.ends:
-            if not isinstance(end, Exception):
-                run.halt.stages.update(end.stages)
-                run.halt.set(end.reason) if end.reason else None
+            run.halt.set(end) if isinstance(end, Halted) else None
         return unfinished(run, rows)
 
 
@@ -101,6 +102,75 @@ def test_what_failed_in_a_retry_is_not_tried_again_by_the_process_that_makes_the
     maker.share = make_twice
     end = asyncio.run(carry_out(Request(verb="retry", catalog="spring"), maker))
     assert end.summary.counts == {"failed": 1, "succeeded": 3}
+
+
+def test_a_retry_allows_one_more_attempt_in_all_shares(opened, monkeypatch):
+    clear, slow = opened.weather, replace(opened.weather, pattern_time=1.0)
+    opened.weather = replace(slow, spells=(Spell("jobs_fail", 0.0, 1e12, 1.0),))
+    monkeypatch.setenv("PATTERNMILL_ATTEMPTS", "1")
+    sheet(*(row(number, "herons") for number in range(1, 4)), row(4))
+    shared(Maker())
+
+    async def make_in_two(share):
+        begun = asyncio.create_task(make_share(share._replace(keys=share.keys[:2])))
+        while made(opened)[0] < 3:
+            await asyncio.sleep(1)
+        opened.weather = replace(clear, pattern_time=4.0)
+        await asyncio.gather(begun, make_share(share._replace(keys=share.keys[2:], number=2)))
+
+    maker = Sharing()
+    maker.share = make_in_two
+    end = asyncio.run(carry_out(Request(verb="retry", catalog="spring"), maker))
+    assert end.summary.counts == {"failed": 3, "succeeded": 1} and made(opened)[0] == 4
+
+
+def test_a_share_that_loses_its_lease_ends_alone(opened):
+    opened.weather = replace(opened.weather, pattern_time=2.0)
+    sheet(*(row(number) for number in range(1, ROWS + 1)))
+    theft = "UPDATE leases SET driver = 'x' WHERE key LIKE '%#1'"
+    steal = lambda run: run.database.change(lambda connection: connection.execute(theft))  # noqa: E731
+    end = shared(Sharing(meanwhile=steal, once=lambda: made(opened)[0] > 5))
+    assert end.outcome == Outcome.COMPLETED and made(opened) == (ROWS, ROWS)
+
+
+def test_a_stage_stays_halted_though_the_processes_that_halted_it_are_lost(opened, monkeypatch):
+    monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "12")
+    opened.weather = replace(opened.weather, spells=(Spell("jobs_fail", 0.0, 1e12, 1.0),))
+    sheet(*(row(number) for number in range(1, ROWS + 1)))
+    before = []
+
+    async def make_and_die(share):
+        await make_share(share)
+        before[:] = [made(opened)]
+        raise OSError("the worker died")
+
+    maker = Sharing()
+    maker.share = make_and_die
+    end = shared(maker)
+    assert end.summary.causes[0].code == "no_good_end" and [made(opened)] == before
+
+
+@played
+async def test_two_processes_that_begin_an_item_in_the_same_moment_have_one_attempt(postgres):
+    one, other = Database(postgres), Database(postgres)
+    (_, here), (_, there) = await taken(one), await taken(other, "summer")
+    await here.begin(of("waves"), None)
+    with psycopg.connect(postgres) as third:  # both have looked, and wait, when it ends
+        third.execute("UPDATE environments SET day = day")
+        begun = asyncio.gather(here.begin(of("herons"), None), there.begin(of("herons"), None))
+        await asyncio.sleep(20)
+    first, second = await begun
+    assert first == second
+    await one.close()
+    await other.close()
+
+
+def test_a_refusal_is_the_same_in_another_process():
+    for refusal in (
+        Refusal("a", "b", "c"), LeaseLost("a", "b"), Halted(Outcome.PAUSED, "a", "b"), LedgerFault("a", "b"),
+    ):  # fmt: skip
+        found = pickle.loads(pickle.dumps(refusal))
+        assert (str(found), vars(found)) == (str(refusal), vars(refusal))
 
 
 def test_a_limit_binds_all_shares(opened, monkeypatch):
