@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from itertools import islice
 from typing import Any
 
 from prefect import State, get_run_logger, task
@@ -10,7 +11,7 @@ from prefect.states import Completed
 
 from patternmill.fanout import LEAST_ROWS, MOST_TASK_RUNS, Fanout
 from patternmill.items import Row
-from patternmill.plan import Plan
+from patternmill.plan import BOUGHT, Plan
 from patternmill.run import Run
 from patternmill.shares import Share, make_share, shares_of, tell_shares, unfinished
 
@@ -24,7 +25,7 @@ async def make_there(share: Share) -> State[Any]:
 async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Row]:
     """Have the workers make rows, and return those that are left, which this process makes.
 
-    The first rows are made `here` while a stage has not had a good end: the workers would test it each.
+    The first rows to buy are made `here` while a stage has not had a good end: the workers would test it each.
     """
     from prefect_dask.task_runners import DaskTaskRunner
 
@@ -32,7 +33,8 @@ async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Ro
     if plan.work <= MOST_TASK_RUNS:
         return rows
     if any(standing.room is not None for standing in run.engine.purchases.standings.values()):
-        await here.make(rows[:LEAST_ROWS], ())
+        bought = (row for row in rows if any(plan.steps[one.id].action in BOUGHT for one in row.chain))
+        await here.make(islice(bought, LEAST_ROWS), ())
     if not run.halt.first_reason:
         with DaskTaskRunner(address=run.settings.dask, client_kwargs={"timeout": 20}) as runner:
             await run.halt.until_over(asyncio.create_task(_make_all(run, plan, rows, runner)))

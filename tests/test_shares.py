@@ -14,24 +14,29 @@ import psycopg
 import pytest
 
 from patternmill import halt
-from patternmill.errors import Halted, LeaseLost, LedgerFault, Refusal
+from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
 from patternmill.fanout import Maker
 from patternmill.ledger import leases
+from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
+from patternmill.ledger.purchases import Purchases
 from patternmill.pipeline import carry_out
 from patternmill.request import Request
+from patternmill.settings import Settings
+from patternmill.settlement import decide
 from patternmill.shares import make_share, shares_of, unfinished
 from patternmill.states import Outcome
 from tests import test_ledger, test_runs
 from tests.double import Double, Weather, serving
 from tests.double.weather import Spell
-from tests.spine import of, played, taken
+from tests.spine import PRICES, RUN, of, played, taken
 from tests.test_crashes import ROOT, about, await_that
 from tests.test_nights import free_port
 from tests.test_runs import results, row, run, sheet
 
 double, postgres = test_runs.double, test_ledger.postgres
+address, database = test_ledger.address, test_ledger.database
 ROWS = 66
 
 
@@ -162,6 +167,28 @@ async def test_two_processes_that_begin_an_item_in_the_same_moment_have_one_atte
     first, second = await begun
     assert first == second
     await one.close()
+    await other.close()
+
+
+@played
+async def test_what_a_dead_share_of_another_machine_held_is_free_after_the_next_run(address, database):
+    run_, _ = await taken(database)
+    other = Database(address)
+    share = Lease(other, "production", "spring", f"{run_.driver}#7.abc", share=7, first_event=0)
+    await share.take({}, lambda connection: None)
+    held = await Purchases(share, Settings(**PRICES)).begin(of("waves"), None)
+    other.change(
+        lambda connection: connection.execute("UPDATE leases SET holder = 'there:1' WHERE driver LIKE '%#%'")
+    )
+    order = Lease(other, "production", "spring", order="one")
+    await order.take(RUN, lambda connection: None)
+    await order.give_back("Completed", "")
+    await run_.give_back("Completed", "")
+    with pytest.raises(Overlap):
+        await decide(database, Settings(**PRICES), held.request_id, "write-off", "", "lost")
+    await (await taken(database))[0].give_back("Completed", "")
+    await decide(database, Settings(**PRICES), held.request_id, "write-off", "", "lost")
+    assert not await pause(database, "production/spring", "", 0.0)
     await other.close()
 
 

@@ -135,10 +135,7 @@ class Database:
                     done.set_exception(result) if isinstance(result, Exception) else done.set_result(result)
 
     def _write_together(self, changes: Sequence[Change[Any]], again: bool = True) -> list[Any]:
-        """Return the result of each change, or its error. One that breaks the transaction is made to stand alone.
-
-        Once more, as another process may have recorded the same in the same moment.
-        """
+        """Return the result of each change, or its error. One that breaks the transaction is made once more, alone."""
         try:
             with self._transaction() as connection:
                 self._check(self.guard(connection) if self.guard else connection.row(_KNOWN))
