@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from patternmill.agreement import plan_rows, recorded_rows
@@ -26,17 +26,19 @@ from patternmill.text import sku_key
 #: How often a share fills its window: the last filling ends with fewer and fewer rows in flight.
 _TURNS = 5
 _NEEDED = (*BOUGHT, Action.FOLLOW)
+_TERMS = {"day_budget", "price_pattern", "price_product", "currency", "attempts"}
 _RUN = "SELECT environment, catalog, verb FROM runs WHERE id = :run_id"
 
 
 class Share(NamedTuple):
-    """Rows of a run by their keys. `window`: how many are made at once; `first_event`: the last one before the run."""
+    """Rows of a run by their keys, how many are made at once, the last event before, the settings that count."""
 
     run_id: str
     number: int
     keys: tuple[str, ...]
     window: int
     first_event: int
+    terms: dict[str, Any]
 
 
 def check_workers(settings: Settings) -> None:
@@ -60,7 +62,8 @@ def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iter
     rounds = max(1, round(len(keys) / (_TURNS * window * processes)))
     size = max(LEAST_ROWS, -(-len(keys) // (processes * rounds)))
     for number, start in enumerate(range(0, len(keys), size), 1):
-        yield Share(run.lease.driver, number, tuple(keys[start : start + size]), window, first_event)
+        mine, terms = tuple(keys[start : start + size]), run.settings.model_dump(include=_TERMS)
+        yield Share(run.lease.driver, number, mine, window, first_event, terms)
 
 
 def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
@@ -87,16 +90,14 @@ async def tell_shares(run: Run) -> None:
 
 
 async def make_share(share: Share) -> Halted | None:
-    """Make a share of a run in this process, by its own settings, and return what halts the run. Raises Refusal.
-
-    What concerns this process alone, such as a lost lease, is no such reason: the run makes what is left.
-    """
+    """Make a share of a run here; return what halts the run, and not this process alone. Raises Refusal."""
     async with open_run(Request()) as run:
         if not (found := run.database.read(_RUN, run_id=share.run_id)):
             message = f"The ledger of this worker has no run {share.run_id}."
             raise Refusal("no_run", message, "Give the worker the settings that the run has.")
         about = found[0]
         check_name(about.environment, run.settings)
+        run.settings = run.settings.model_copy(update=share.terms)
         run.request, run.catalog = Request(verb=about.verb), about.catalog
         driver = f"{share.run_id}#{share.number}.{uuid4().hex[:6]}"
         run.lease = Lease(run.database, about.environment, about.catalog, driver)

@@ -203,15 +203,23 @@ def test_a_refusal_is_the_same_in_another_process():
 def test_a_limit_binds_all_shares(opened, monkeypatch):
     sheet(*(row(number) for number in range(1, ROWS + 1)))
     monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "41.50")  # 1.50 are spent
+    monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "9")
+    opened.weather = replace(opened.weather, pattern_time=1.0)
 
     def more(run):  # another program spends meanwhile
         run.database.change(
             lambda connection: connection.execute("UPDATE environments SET spent = spent + 300000")
         )
 
-    end = shared(Sharing(meanwhile=more))
+    async def make_without_it(share):  # on a worker that was begun without this setting
+        monkeypatch.delenv("PATTERNMILL_DAY_BUDGET", raising=False)
+        return await make_share(share)
+
+    maker = Sharing(meanwhile=more)
+    maker.share = make_without_it
+    end = shared(maker)
     assert end.outcome == Outcome.BUDGET_REACHED
-    assert made(opened)[0] + made(opened)[1] * 0.5 <= 40
+    assert made(opened)[0] + made(opened)[1] * 0.5 <= 10
 
 
 def test_what_halts_a_stage_in_one_share_halts_it_in_all(opened):
