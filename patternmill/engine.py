@@ -59,6 +59,12 @@ class Engine:
         finally:
             self.admission.leave(attempt.stage)
 
+    def look(self) -> None:
+        """Begin nothing more of the stages that the run has halted in another process."""
+        for stage, problem, last in self.purchases.halted_stages():
+            if stage not in self.halt.stages:
+                self.admission.halt_stage(stage, problem, last)
+
     async def _first(self, step: Step, parent_id: str | None) -> Attempt:
         """Return the attempt at an item that was let in, which another run may have begun by now."""
         last = step.attempt

@@ -40,6 +40,7 @@ class LedgerFault(Refusal):
     def __init__(self, place: str, words: str, *, passing: bool = False) -> None:
         remedy = "Nothing that it acknowledged is lost. Mend the cause, then run the same command again."
         super().__init__("ledger_unavailable", f"The ledger {place} cannot be used: {words}.", remedy)
+        self.args = place, words
         #: Whether it may be over soon: a lost connection, a lock.
         self.passing = passing
 

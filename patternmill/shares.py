@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from patternmill.agreement import plan_rows, recorded_rows
@@ -19,30 +20,25 @@ from patternmill.plan import BOUGHT, Action, Plan
 from patternmill.request import Request
 from patternmill.run import Run, check_name, engine_of, open_run
 from patternmill.settings import Settings
-from patternmill.states import OPEN, State
+from patternmill.states import OPEN
 from patternmill.text import sku_key
 
 #: How often a share fills its window: the last filling ends with fewer and fewer rows in flight.
 _TURNS = 5
 _NEEDED = (*BOUGHT, Action.FOLLOW)
+_TERMS = {"day_budget", "price_pattern", "price_product", "currency", "attempts"}
 _RUN = "SELECT environment, catalog, verb FROM runs WHERE id = :run_id"
 
 
 class Share(NamedTuple):
-    """Rows of a run by their keys. `window`: how many are made at once; `first_event`: the last one before the run."""
+    """Rows of a run by their keys, how many are made at once, the last event before, the settings that count."""
 
     run_id: str
     number: int
     keys: tuple[str, ...]
     window: int
     first_event: int
-
-
-class ShareEnd(NamedTuple):
-    """Why nothing more of a share was begun, at all or of a stage."""
-
-    reason: Refusal | None
-    stages: dict[str, Halted]
+    terms: dict[str, Any]
 
 
 def check_workers(settings: Settings) -> None:
@@ -66,11 +62,14 @@ def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iter
     rounds = max(1, round(len(keys) / (_TURNS * window * processes)))
     size = max(LEAST_ROWS, -(-len(keys) // (processes * rounds)))
     for number, start in enumerate(range(0, len(keys), size), 1):
-        yield Share(run.lease.driver, number, tuple(keys[start : start + size]), window, first_event)
+        mine, terms = tuple(keys[start : start + size]), run.settings.model_dump(include=_TERMS)
+        yield Share(run.lease.driver, number, mine, window, first_event, terms)
 
 
 def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows whose items have not all ended by now."""
+    """Return the rows whose items have not all ended by now, and take note of the stages that shares have halted."""
+    assert run.engine
+    run.engine.look()
     last = last_attempts(run.database, run.settings.service, {item.id for row in rows for item in row.chain})
     goes_on = {name for name, attempt in last.items() if attempt.state in OPEN}
     return [row for row in rows if any(one.id in goes_on or one.id not in last for one in row.chain)]
@@ -78,10 +77,11 @@ def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
 
 async def tell_shares(run: Run) -> None:
     """Count what the shares make, and let them know once the run is halted."""
-    assert run.lease
+    assert run.lease and run.engine
     told = None
     while True:
         run.made = sum(made_by(run.database, run.lease.driver).values())
+        run.engine.look()
         if (reason := run.halt.reason) is not told:
             told = reason
             await run.lease.tell_shares(getattr(reason, "outcome", "Failed"))
@@ -89,14 +89,15 @@ async def tell_shares(run: Run) -> None:
             await asyncio.wait_for(run.halt.news.wait(), 5.0)
 
 
-async def make_share(share: Share) -> ShareEnd:
-    """Make a share of a run in this process, by its own settings. Raises Refusal."""
+async def make_share(share: Share) -> Halted | None:
+    """Make a share of a run here; return what halts the run, and not this process alone. Raises Refusal."""
     async with open_run(Request()) as run:
         if not (found := run.database.read(_RUN, run_id=share.run_id)):
             message = f"The ledger of this worker has no run {share.run_id}."
             raise Refusal("no_run", message, "Give the worker the settings that the run has.")
         about = found[0]
         check_name(about.environment, run.settings)
+        run.settings = run.settings.model_copy(update=share.terms)
         run.request, run.catalog = Request(verb=about.verb), about.catalog
         driver = f"{share.run_id}#{share.number}.{uuid4().hex[:6]}"
         run.lease = Lease(run.database, about.environment, about.catalog, driver)
@@ -108,32 +109,32 @@ async def make_share(share: Share) -> ShareEnd:
             await run.lease.leave_share()
 
 
-def _ended(plan: Plan, run_id: str) -> Iterator[int]:
-    """Yield the numbers of the rows of which something has ended badly in this very run."""
+def _once(run: Run, plan: Plan, run_id: str) -> Plan:
+    """Return a plan without what ended badly in this very run, of which another process may have made a part before.
+
+    What that attempted has no further attempt by a retry, which allows one.
+    """
+    steps, bad = dict(plan.steps), set[int]()
     for row in plan.rows:
-        for attempt in (plan.steps[item.id].attempt for item in row.chain):
-            if attempt and attempt.state not in (*OPEN, State.SUCCEEDED) and run_of(attempt.driver) == run_id:
-                yield row.number
+        for step in (plan.steps[item.id] for item in row.chain):
+            if step.attempt and run_of(step.attempt.driver) == run_id:
+                steps[step.item.id] = replace(step, most=max(run.settings.attempts, step.attempt.number))
+                if step.action not in (Action.FOLLOW, Action.EXISTS):
+                    bad.add(row.number)
+    return replace(plan, steps=steps).without(frozenset(bad))
 
 
-async def _make(run: Run, share: Share) -> ShareEnd:
+async def _make(run: Run, share: Share) -> Halted | None:
     assert run.lease
     purchases = Purchases(run.lease, run.settings)
-    run.engine = engine = engine_of(run, purchases)
+    run.engine = engine_of(run, purchases)
     rows = catalogs.catalog_rows(run.database, run.settings.service, run.catalog, share.keys)
-    plan = plan_rows(run, recorded_rows(run, rows))
-    plan = plan.without(frozenset(_ended(plan, share.run_id)))  # by a process that died since
-
-    def look() -> None:
-        for stage, problem in purchases.halted_stages():
-            if stage not in run.halt.stages:
-                engine.admission.halt_stage(stage, problem, "in another share")
-
+    plan = _once(run, plan_rows(run, recorded_rows(run, rows)), share.run_id)
     await purchases.stand({step.item.stage for step in plan.steps.values()})
-    beating = asyncio.create_task(run.lease.keep(run.halt.set, look))
+    run.engine.look()
+    beating = asyncio.create_task(run.lease.keep(run.halt.set, run.engine.look))
     try:
-        await Fanout(plan, engine, UNSHOWN, share.window, run).make(plan.rows, ())
+        await Fanout(plan, run.engine, UNSHOWN, share.window, run).make(plan.rows, ())
     finally:
         beating.cancel()
-    reason = run.halt.reason if run.halt.reason is not run.lease.brake else None  # which the run meets too
-    return ShareEnd(reason, run.halt.stages)
+    return run.halt.reason if isinstance(run.halt.reason, Halted) else None

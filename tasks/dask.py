@@ -1,6 +1,8 @@
 """Shares of a run's rows as tasks on the workers of a Dask scheduler, through Prefect's task runner."""
 
 import asyncio
+import contextlib
+from itertools import islice
 from typing import Any
 
 from prefect import State, get_run_logger, task
@@ -9,21 +11,21 @@ from prefect.states import Completed
 
 from patternmill.fanout import LEAST_ROWS, MOST_TASK_RUNS, Fanout
 from patternmill.items import Row
-from patternmill.plan import Plan
+from patternmill.plan import BOUGHT, Plan
 from patternmill.run import Run
-from patternmill.shares import Share, ShareEnd, make_share, shares_of, tell_shares, unfinished
+from patternmill.shares import Share, make_share, shares_of, tell_shares, unfinished
 
 
 @task(task_run_name="share {share.number}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_there(share: Share) -> State[Any]:
     """Make a share of a run, here on a worker."""
-    return Completed(message=f"{len(share.keys):,} rows", data=await make_share(share))
+    return Completed(message=f"{len(share.keys):,} rows", data=[await make_share(share)])
 
 
 async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Row]:
     """Have the workers make rows, and return those that are left, which this process makes.
 
-    The first rows are made `here` while a stage has not had a good end: the workers would test it each.
+    The first rows to buy are made `here` while a stage has not had a good end: the workers would test it each.
     """
     from prefect_dask.task_runners import DaskTaskRunner
 
@@ -31,7 +33,8 @@ async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Ro
     if plan.work <= MOST_TASK_RUNS:
         return rows
     if any(standing.room is not None for standing in run.engine.purchases.standings.values()):
-        await here.make(rows[:LEAST_ROWS], ())
+        bought = (row for row in rows if any(plan.steps[one.id].action in BOUGHT for one in row.chain))
+        await here.make(islice(bought, LEAST_ROWS), ())
     if not run.halt.first_reason:
         with DaskTaskRunner(address=run.settings.dask, client_kwargs={"timeout": 20}) as runner:
             await run.halt.until_over(asyncio.create_task(_make_all(run, plan, rows, runner)))
@@ -59,25 +62,25 @@ async def _threads(runner: Any) -> int:
     """Return how many shares the workers can make at once; 0 where nobody answers."""
     try:
         return sum((await asyncio.to_thread(lambda: runner.client.nthreads())).values())
-    except (OSError, TimeoutError) as error:
+    except Exception as error:  # whatever Dask raises: a client that is closed has no error of its own
         get_run_logger().warning("Dask does not answer; the run goes on in this process: %s", error)
         return 0
 
 
 async def _make_one(run: Run, runner: Any, share: Share) -> None:
     """Have a share made; whatever becomes of it, the ledger says what is left."""
-    future = runner.submit(make_there, {"share": share}).wrapped_future
     loop, done = asyncio.get_running_loop(), asyncio.Event()
-    future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
     try:
+        future = runner.submit(make_there, {"share": share}).wrapped_future
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
         await done.wait()
-        end: ShareEnd | Exception = await (await asyncio.to_thread(future.result, 20)).aresult(False)
+        end: Any = await (await asyncio.to_thread(future.result, 20)).aresult(False)
         if isinstance(end, Exception):
             raise end
-        run.halt.stages.update(end.stages)
-        if end.reason:
-            run.halt.set(end.reason)
+        if end[0]:
+            run.halt.set(end[0])
     except Exception as error:  # whatever Dask and its workers raise
         get_run_logger().warning("Share %d was not made by a worker: %r", share.number, error)
     finally:
-        future.cancel()  # else Dask makes it again where the worker that made it dies
+        with contextlib.suppress(Exception):  # it was not submitted, or nobody is there
+            future.cancel()  # else Dask makes it again where the worker that made it dies

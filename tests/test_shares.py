@@ -3,30 +3,37 @@
 import asyncio
 import contextlib
 import os
+import pickle
 from collections import Counter
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from patternmill import halt
-from patternmill.errors import LeaseLost, Refusal
+from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
 from patternmill.fanout import Maker
 from patternmill.ledger import leases
+from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
+from patternmill.ledger.purchases import Purchases
 from patternmill.pipeline import carry_out
 from patternmill.request import Request
+from patternmill.settings import Settings
+from patternmill.settlement import decide
 from patternmill.shares import make_share, shares_of, unfinished
 from patternmill.states import Outcome
 from tests import test_ledger, test_runs
 from tests.double import Double, Weather, serving
 from tests.double.weather import Spell
-from tests.spine import RUN
+from tests.spine import PRICES, RUN, of, played, taken
 from tests.test_crashes import about, await_that, begin
 from tests.test_nights import free_port
 from tests.test_runs import results, row, run, sheet
 
 double, postgres = test_runs.double, test_ledger.postgres
+address = test_ledger.address
 ROWS, JOBS_FAIL = 66, Spell("jobs_fail", 0.0, 1e12)
 
 
@@ -46,9 +53,7 @@ class Sharing(Maker):
         self.meanwhile(run)
         self.ends = await ends
         for end in self.ends:
-            if not isinstance(end, Exception):
-                run.halt.stages.update(end.stages)
-                run.halt.set(end.reason) if end.reason else None
+            run.halt.set(end) if isinstance(end, Halted) else None
         return unfinished(run, rows)
 
 
@@ -101,16 +106,115 @@ def test_what_failed_in_a_retry_is_not_tried_again_by_the_process_that_makes_the
     assert end.summary.counts == {"failed": 1, "succeeded": 3}
 
 
+def test_a_retry_allows_one_more_attempt_in_all_shares(opened, monkeypatch):
+    clear, slow = opened.weather, replace(opened.weather, pattern_time=1.0)
+    opened.weather = replace(slow, spells=(JOBS_FAIL,))
+    monkeypatch.setenv("PATTERNMILL_ATTEMPTS", "1")
+    sheet(*(row(number, "herons") for number in range(1, 4)), row(4))
+    shared(Maker())
+
+    async def make_in_two(share):
+        begun = asyncio.create_task(make_share(share._replace(keys=share.keys[:2])))
+        while made(opened)[0] < 3:
+            await asyncio.sleep(1)
+        opened.weather = replace(clear, pattern_time=4.0)
+        await asyncio.gather(begun, make_share(share._replace(keys=share.keys[2:], number=2)))
+
+    maker = Sharing()
+    maker.share = make_in_two
+    end = asyncio.run(carry_out(Request(verb="retry", catalog="spring"), maker))
+    assert end.summary.counts == {"failed": 3, "succeeded": 1} and made(opened)[0] == 4
+
+
+def test_a_share_that_loses_its_lease_ends_alone(opened):
+    opened.weather = replace(opened.weather, pattern_time=2.0)
+    sheet(*(row(number) for number in range(1, ROWS + 1)))
+    theft = "UPDATE leases SET driver = 'x' WHERE key LIKE '%#1'"
+    steal = lambda run: run.database.change(lambda connection: connection.execute(theft))  # noqa: E731
+    end = shared(Sharing(meanwhile=steal, once=lambda: made(opened)[0] > 5))
+    assert end.outcome == Outcome.COMPLETED and made(opened) == (ROWS, ROWS)
+
+
+def test_a_stage_stays_halted_though_the_processes_that_halted_it_are_lost(opened, monkeypatch):
+    monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "12")
+    opened.weather = replace(opened.weather, spells=(JOBS_FAIL,))
+    sheet(*(row(number) for number in range(1, ROWS + 1)))
+    before = []
+
+    async def make_and_die(share):
+        await make_share(share)
+        before[:] = [made(opened)]
+        raise OSError("the worker died")
+
+    maker = Sharing()
+    maker.share = make_and_die
+    end = shared(maker)
+    assert end.summary.causes[0].code == "no_good_end" and [made(opened)] == before
+
+
+@played
+async def test_two_processes_that_begin_an_item_in_the_same_moment_have_one_attempt(postgres):
+    one, other = Database(postgres), Database(postgres)
+    (_, here), (_, there) = await taken(one), await taken(other, "summer")
+    await here.begin(of("waves"), None)
+    with psycopg.connect(postgres) as third:  # both have looked, and wait, when it ends
+        third.execute("UPDATE environments SET day = day")
+        begun = asyncio.gather(here.begin(of("herons"), None), there.begin(of("herons"), None))
+        await asyncio.sleep(20)
+    first, second = await begun
+    assert first == second
+    await one.close()
+    await other.close()
+
+
+@played
+async def test_what_a_dead_share_of_another_machine_held_is_free_after_the_next_run(address, database):
+    run_, _ = await taken(database)
+    other = Database(address)
+    share = Lease(other, "production", "spring", f"{run_.driver}#7.abc", share=7, first_event=0)
+    await share.take({}, lambda connection: None)
+    held = await Purchases(share, Settings(**PRICES)).begin(of("waves"), None)
+    other.change(
+        lambda connection: connection.execute("UPDATE leases SET holder = 'there:1' WHERE driver LIKE '%#%'")
+    )
+    order = Lease(other, "production", "spring", order="one")
+    await order.take(RUN, lambda connection: None)
+    await order.give_back("Completed", "")
+    await run_.give_back("Completed", "")
+    with pytest.raises(Overlap):
+        await decide(database, Settings(**PRICES), held.request_id, "write-off", "", "lost")
+    await (await taken(database))[0].give_back("Completed", "")
+    await decide(database, Settings(**PRICES), held.request_id, "write-off", "", "lost")
+    assert not await pause(database, "production/spring", "", 0.0)
+    await other.close()
+
+
+def test_a_refusal_is_the_same_in_another_process():
+    for refusal in (
+        Refusal("a", "b", "c"), LeaseLost("a", "b"), Halted(Outcome.PAUSED, "a", "b"), LedgerFault("a", "b"),
+    ):  # fmt: skip
+        found = pickle.loads(pickle.dumps(refusal))
+        assert (str(found), vars(found)) == (str(refusal), vars(refusal))
+
+
 def test_a_limit_binds_all_shares(opened, monkeypatch):
     monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "41.50")  # 1.50 are spent
+    monkeypatch.setenv("PATTERNMILL_MAX_IN_FLIGHT", "9")
+    opened.weather = replace(opened.weather, pattern_time=1.0)
 
     def more(run):  # another program spends meanwhile
         sql = "UPDATE environments SET spent = spent + 300000"
         run.database.change(lambda connection: connection.execute(sql))
 
-    end = shared(Sharing(meanwhile=more))
+    async def make_without_it(share):  # on a worker that was begun without this setting
+        monkeypatch.delenv("PATTERNMILL_DAY_BUDGET", raising=False)
+        return await make_share(share)
+
+    maker = Sharing(meanwhile=more)
+    maker.share = make_without_it
+    end = shared(maker)
     assert end.outcome == Outcome.BUDGET_REACHED
-    assert made(opened)[0] + made(opened)[1] * 0.5 <= 40
+    assert made(opened)[0] + made(opened)[1] * 0.5 <= 10
 
 
 def test_what_halts_a_stage_in_one_share_halts_it_in_all(opened):

@@ -134,16 +134,16 @@ class Database:
                 if not done.done():
                     done.set_exception(result) if isinstance(result, Exception) else done.set_result(result)
 
-    def _write_together(self, changes: Sequence[Change[Any]]) -> list[Any]:
-        """Return the result of each change, or its error. One that breaks the transaction is made to stand alone."""
+    def _write_together(self, changes: Sequence[Change[Any]], again: bool = True) -> list[Any]:
+        """Return the result of each change, or its error. One that breaks the transaction is made once more, alone."""
         try:
             with self._transaction() as connection:
                 self._check(self.guard(connection) if self.guard else connection.row(_KNOWN))
                 return list(_results(changes, connection))
         except Exception as error:
-            if len(changes) == 1 or isinstance(error, Refusal):
+            if isinstance(error, Refusal) or not again:
                 return [error] * len(changes)
-            return [self._write_together([change])[0] for change in changes]
+            return [self._write_together([change], len(changes) > 1)[0] for change in changes]
 
     @contextmanager
     def _transaction(self, *, alone: bool = False) -> Iterator[Connection]:

@@ -40,6 +40,11 @@ RETURNING (SELECT value FROM facts WHERE name = 'identity') AS identity,
 """
 _HALT = "UPDATE runs SET halt = :outcome WHERE id = :run_id"
 _FREE = "UPDATE leases SET driver = NULL WHERE key = :key AND driver = :driver"
+#: With those of shares of earlier runs, which were worth nothing since this run began: on other machines, they died.
+_GIVE_BACK = """
+UPDATE leases SET driver = NULL WHERE driver = :driver OR driver NOT LIKE :driver || '%' AND EXISTS (
+    SELECT 1 FROM runs WHERE environment || '/' || catalog = :place AND leases.driver LIKE id || '#%')
+"""
 _END = "UPDATE runs SET ended_at = :at, outcome = :outcome, message = :message WHERE id = :run_id AND ended_at IS NULL"
 
 
@@ -182,7 +187,7 @@ class Lease:
 
         def change(connection: Connection) -> None:
             connection.execute(_END, run_id=self.driver, at=time.time(), outcome=outcome, message=message)
-            connection.execute(_FREE, key=self.key, driver=self.driver)
+            connection.execute(_GIVE_BACK, driver=self.driver, place=self.key)
 
         await self.database.write(change)
 

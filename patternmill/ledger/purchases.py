@@ -88,8 +88,8 @@ SELECT 1 FROM events WHERE environment = :environment AND stage = :stage AND sta
     AND seq > :after LIMIT 1
 """
 _HALTED_HERE = """
-SELECT DISTINCT stage, message FROM events
-WHERE environment = :environment AND state = 'halt' AND run_id = :run_id AND seq > :after
+SELECT stage, message, COALESCE((SELECT NULLIF(message, '') FROM attempts WHERE request_id = events.request_id), code)
+FROM events WHERE environment = :environment AND state = 'halt' AND run_id = :run_id AND seq > :after
 """
 Learned = dict[str, Any]
 _DAY = 86_400.0
@@ -297,7 +297,7 @@ class Purchases:
         return attempt_of(self._database.read(_ONE, request_id=attempt.request_id)[0])
 
     def halted_stages(self) -> list[Any]:
-        """Return stage and reason of each stage of which this run begins nothing more."""
+        """Return each stage of which this run begins nothing more, why, and what its last item met."""
         mine = {"environment": self._environment, "run_id": self._run_id}
         return self._database.read(_HALTED_HERE, **mine, after=self.first_event)
 
