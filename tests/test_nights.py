@@ -34,9 +34,6 @@ def free_port():
         return free.getsockname()[1]
 
 
-# --- Prefect: a server and workers of their own
-
-
 class Night:
     """A Prefect server with its database, and workers, in one folder."""
 
@@ -157,27 +154,6 @@ def test_the_page_says_what_the_ledger_says_after_the_server_was_away_over_the_e
     assert worker.poll() is None
 
 
-def test_a_rolling_restart_of_two_workers_loses_no_run(night, double):
-    double.weather = Weather(latency=0.01, pattern_time=25.0, product_time=1.0, spread=0.01)
-    names = ("spring", "summer")
-    for name in names:
-        sheet(*(row(number, f"{name} {number}") for number in range(6)), name=f"{name}.csv")
-    night.server()
-    workers = [night.worker(), night.worker()]
-    runs = [night.fire(file=f"{name}.csv") for name in names]
-    await_that(lambda: len(double.jobs) >= 8)
-    double.weather = Weather(latency=0.01, pattern_time=1.0, product_time=1.0)
-    for number in (0, 1):
-        os.kill(workers[number].pid, signal.SIGTERM)
-        assert workers[number].wait(120) == 0
-        workers[number] = night.worker()
-    await_that(lambda: {night.state(run)[0] for run in runs} == {"Completed"}, 300)
-    print("states:", [night.state(run) for run in runs])
-    assert made(double) == (12, 12)
-    manifests = [Path(f"results/{name}/latest/manifest.json").read_text() for name in names]
-    assert {json.loads(one)["outcome"] for one in manifests} == {"Completed"}
-
-
 def test_a_worker_that_is_killed_with_its_run_is_gone_on_with_by_the_next_run(night, double):
     sheet(*map(row, range(6)))
     night.server()
@@ -208,9 +184,6 @@ def processes_below(pid):
                 child = int(stat.parent.name)
                 found += [*processes_below(child), child]
     return found
-
-
-# --- a PostgreSQL of its own
 
 
 class Cluster:

@@ -54,9 +54,6 @@ async def cancel(run):
         await client.set_flow_run_state(run, Cancelling())
 
 
-# --- what is grey, and what Prefect refuses
-
-
 async def shown_with(double, act, name, jobs=4):  # noqa: F811
     """Import a sheet, act once there are some jobs, and return the states of the items' task runs."""
     sheet(*(row(number, f"{name} {number}") for number in range(jobs)), name=f"{name}.csv")
@@ -167,9 +164,6 @@ def test_default_retries_of_prefect_change_nothing(double, server):  # noqa: F81
     assert (run.run_count, run.state.name) == (1, "CompletedWithFailures")
     assert {one.run_count for one in items} == {1}
     assert made(double) == (2, 1)
-
-
-# --- deployments
 
 
 @pytest.fixture
@@ -441,9 +435,6 @@ def test_a_run_of_up_imports_nothing_of_its_folder(tmp_path, monkeypatch, of_lib
         assert comes_true(is_ended, 120)
     assert list(tmp_path.glob("imported-*")) == []
     assert ended[0]["name"] in ("Completed", "CompletedWithFailures"), ended
-
-
-# --- a server that stands still
 
 
 @pytest.mark.soak

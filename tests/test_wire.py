@@ -94,9 +94,6 @@ async def created_twice(client):
     return first, await created(client)
 
 
-# --- answers
-
-
 def test_a_create_that_may_not_leave_gets_no_further_than_its_head():
     async def refused(client):
         client.confirm = refuse
@@ -153,9 +150,6 @@ def test_a_redirect_to_elsewhere_never_gets_the_key(monkeypatch):
     assert f"Authorization: Bearer {KEY}".encode() in heads[0] and b"User-Agent: patternmill/" in heads[0]
 
 
-# --- kept connections
-
-
 @pytest.mark.parametrize(
     ("then", "kind"), [(KEPT, Accepted), (TOO_LONG, Held)], ids=["sent again", "and then refused"]
 )
@@ -171,9 +165,6 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_not_used():
     (_, decision), bodies = on_the_wire([KEPT], [TOO_LONG], work=created_twice)
     assert isinstance(decision, Refused), "it was never sent on the closed connection, so nothing is in doubt"
     assert len(bodies) == 2
-
-
-# --- names
 
 
 def test_a_name_that_is_not_found_at_the_start_is_a_wrong_address(double, monkeypatch):  # noqa: F811
@@ -201,9 +192,6 @@ def test_a_name_that_is_not_found_in_mid_run_is_waited_for_and_leaves_nothing_in
     assert (first, left) == (Accepted("job_1"), [])
     assert isinstance(second, Refused)
     assert len(bodies) == 2
-
-
-# --- certificates
 
 
 def certificate(folder, name, host, issuer=None, days=1):
@@ -257,8 +245,6 @@ def test_only_a_certificate_of_this_host_by_a_known_authority_is_accepted(
         assert "certificate" in decision.message
         assert bodies == []
 
-
-# --- a steady 1 % of faults
 
 STEADY = """
 import asyncio, json, os, random, sys
