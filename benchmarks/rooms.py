@@ -21,7 +21,7 @@ BUDGETS = {
     "states items changes plan offer text vocabulary errors settings files contract logs": 1_600,
     "request records run pipeline agreement ending mark settlement remake": 1_265,
     "engine halt fanout": 700,
-    "shares": 140,
+    "shares": 130,
     "patternmill/ledger": 1_910,
     "patternmill/service": 1_245,
     "patternmill/tables": 2_200,

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -19,7 +18,6 @@ from patternmill.ledger.purchases import Purchases
 from patternmill.plan import BOUGHT, Action, Plan
 from patternmill.request import Request
 from patternmill.run import Run, check_name, engine_of, open_run
-from patternmill.settings import Settings
 from patternmill.states import OPEN
 from patternmill.text import sku_key
 
@@ -39,16 +37,6 @@ class Share(NamedTuple):
     window: int
     first_event: int
     terms: dict[str, Any]
-
-
-def check_workers(settings: Settings) -> None:
-    """Raise Refusal where the workers of these settings' scheduler could not make a share."""
-    if not settings.ledger_address.startswith("postgres"):
-        message = "PATTERNMILL_DASK needs a ledger that all machines can reach."
-        raise Refusal("wrong_setting", message, "Set PATTERNMILL_LEDGER_URL to a database in PostgreSQL.")
-    if find_spec("prefect_dask") is None:
-        remedy = "Install patternmill[dask] here and on the workers."
-        raise Refusal("wrong_setting", "PATTERNMILL_DASK is set, and Dask is not installed.", remedy)
 
 
 def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iterator[Share]:
@@ -71,8 +59,7 @@ def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
     assert run.engine
     run.engine.look()
     last = last_attempts(run.database, run.settings.service, {item.id for row in rows for item in row.chain})
-    goes_on = {name for name, attempt in last.items() if attempt.state in OPEN}
-    return [row for row in rows if any(one.id in goes_on or one.id not in last for one in row.chain)]
+    return [row for row in rows if any(one.id not in last or last[one.id].state in OPEN for one in row.chain)]
 
 
 async def tell_shares(run: Run) -> None:

@@ -1,7 +1,6 @@
 """Shares of a run's rows as tasks on the workers of a Dask scheduler, through Prefect's task runner."""
 
 import asyncio
-import contextlib
 from itertools import islice
 from typing import Any
 
@@ -27,60 +26,55 @@ async def spread(run: Run, plan: Plan, rows: list[Row], here: Fanout) -> list[Ro
 
     The first rows to buy are made `here` while a stage has not had a good end: the workers would test it each.
     """
-    from prefect_dask.task_runners import DaskTaskRunner
-
     assert run.engine
     if plan.work <= MOST_TASK_RUNS:
         return rows
     if any(standing.room is not None for standing in run.engine.purchases.standings.values()):
         bought = (row for row in rows if any(plan.steps[one.id].action in BOUGHT for one in row.chain))
         await here.make(islice(bought, LEAST_ROWS), ())
-    if not run.halt.first_reason:
+    telling = asyncio.create_task(tell_shares(run))
+    try:
+        from prefect_dask.task_runners import DaskTaskRunner
+
+        if not run.settings.ledger_address.startswith("postgres"):
+            raise ValueError("the ledger must be in PostgreSQL")
         with DaskTaskRunner(address=run.settings.dask, client_kwargs={"timeout": 20}) as runner:
             await run.halt.until_over(asyncio.create_task(_make_all(run, plan, rows, runner)))
+    except Exception as error:  # it is not installed, nobody answers, its client is closed
+        get_run_logger().warning("Dask is not there; the run goes on in this process: %r", error)
+    finally:
+        telling.cancel()
     return unfinished(run, rows)
 
 
 async def _make_all(run: Run, plan: Plan, rows: list[Row], runner: Any) -> None:
     """Have all shares made, as many at once as the workers have threads; those that live share the run's window."""
-    making, telling = dict[asyncio.Task[None], int](), asyncio.create_task(tell_shares(run))
-    try:
-        async with asyncio.TaskGroup() as going:
-            for share in shares_of(run, plan, rows, await _threads(runner)):
-                while (free := await _threads(runner) - len(making)) < 1 and making:
-                    for done in (await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED))[0]:
-                        del making[done]
-                if run.halt or free < 1:
-                    break
-                window = max(1, (run.settings.max_in_flight - sum(making.values())) // free)
-                making[going.create_task(_make_one(run, runner, share._replace(window=window)))] = window
-    finally:
-        telling.cancel()
+    making = dict[asyncio.Task[None], int]()
+    async with asyncio.TaskGroup() as going:
+        for share in shares_of(run, plan, rows, await _threads(runner)):
+            while (free := await _threads(runner) - len(making)) < 1 and making:
+                for done in (await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED))[0]:
+                    del making[done]
+            if run.halt.first_reason or free < 1:
+                break
+            window = max(1, (run.settings.max_in_flight - sum(making.values())) // free)
+            making[going.create_task(_make_one(run, runner, share._replace(window=window)))] = window
 
 
 async def _threads(runner: Any) -> int:
-    """Return how many shares the workers can make at once; 0 where nobody answers."""
-    try:
-        return sum((await asyncio.to_thread(lambda: runner.client.nthreads())).values())
-    except Exception as error:  # whatever Dask raises: a client that is closed has no error of its own
-        get_run_logger().warning("Dask does not answer; the run goes on in this process: %s", error)
-        return 0
+    return sum((await asyncio.to_thread(lambda: runner.client.nthreads())).values())
 
 
 async def _make_one(run: Run, runner: Any, share: Share) -> None:
     """Have a share made; whatever becomes of it, the ledger says what is left."""
+    future = runner.submit(make_there, {"share": share}).wrapped_future
     loop, done = asyncio.get_running_loop(), asyncio.Event()
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
     try:
-        future = runner.submit(make_there, {"share": share}).wrapped_future
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
         await done.wait()
-        end: Any = await (await asyncio.to_thread(future.result, 20)).aresult(False)
-        if isinstance(end, Exception):
-            raise end
-        if end[0]:
-            run.halt.set(end[0])
+        if reason := (await (await asyncio.to_thread(future.result, 20)).aresult())[0]:
+            run.halt.set(reason)
     except Exception as error:  # whatever Dask and its workers raise
         get_run_logger().warning("Share %d was not made by a worker: %r", share.number, error)
     finally:
-        with contextlib.suppress(Exception):  # it was not submitted, or nobody is there
-            future.cancel()  # else Dask makes it again where the worker that made it dies
+        future.cancel()  # else Dask makes it again where the worker that made it dies

@@ -129,10 +129,6 @@ class Shown(Maker):
 
     async def named(self, run: Run) -> None:
         """Tag the flow run with its environment and catalog, by which the runs of a catalog are found."""
-        if run.settings.dask:
-            from patternmill.shares import check_workers
-
-            check_workers(run.settings)
         self.run, about = run, (run.settings.service, run.catalog)
         await _tag(*about, catalog_tag(*about))
 
