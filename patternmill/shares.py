@@ -40,19 +40,18 @@ class Share(NamedTuple):
 
 
 def shares_of(run: Run, plan: Plan, rows: Sequence[Row], processes: int) -> Iterator[Share]:
-    """Yield the rows that need the service as shares for so many processes at once; the last ones are small."""
+    """Yield the rows that need the service as shares for so many processes, which together keep to the window."""
     processes = max(1, processes)
     assert run.lease and run.engine
     keys = [
         sku_key(row.sku) for row in rows if any(plan.steps[item.id].action in _NEEDED for item in row.chain)
     ]
     window, first_event = max(1, run.settings.max_in_flight // processes), run.engine.purchases.first_event
-    number = 0
-    while keys:
-        size, number = max(LEAST_ROWS, min(_TURNS * window, len(keys) // (2 * processes))), number + 1
-        terms = run.settings.model_dump(include=_TERMS)
-        yield Share(run.lease.driver, number, tuple(keys[:size]), window, first_event, terms)
-        del keys[:size]
+    rounds = max(1, round(len(keys) / (_TURNS * window * processes)))
+    size = max(LEAST_ROWS, -(-len(keys) // (processes * rounds)))
+    for number, start in enumerate(range(0, len(keys), size), 1):
+        mine, terms = tuple(keys[start : start + size]), run.settings.model_dump(include=_TERMS)
+        yield Share(run.lease.driver, number, mine, window, first_event, terms)
 
 
 def unfinished(run: Run, rows: Sequence[Row]) -> list[Row]:
