@@ -1,4 +1,4 @@
-"""Whether more is begun, and why not: of a stage, by how it stands; of a run; as the process is to end."""
+"""Decides whether more is begun: of a stage, by how it stands; of a run; in a process that is to end."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether more of a stage may be begun: `room` items (None: any number), unless there is a `problem`."""
+    """Says whether more of a stage may be begun: `room` items (None: any number), unless there is a `problem`."""
 
     room: int | None = None
     problem: str = ""

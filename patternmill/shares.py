@@ -1,4 +1,4 @@
-"""Shares of a run's rows, which other processes make, perhaps on other machines, each under a lease of its own."""
+"""Makes shares of a run's rows in other processes, perhaps on other machines, each under a lease of its own."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _RUN = "SELECT environment, catalog, verb FROM runs WHERE id = :run_id"
 
 
 class Share(NamedTuple):
-    """Rows of a run by their keys, how many are made at once, the last event before, the settings that count."""
+    """Names rows of a run by their keys. `window`: how many are made at once; `terms`: what of its settings counts."""
 
     run_id: str
     number: int
@@ -97,9 +97,9 @@ async def make_share(share: Share) -> Halted | None:
 
 
 def _once(run: Run, plan: Plan, run_id: str) -> Plan:
-    """Return a plan without what ended badly in this very run, of which another process may have made a part before.
+    """Return a plan without the rows that ended badly in this very run: another process may have begun the share.
 
-    What that attempted has no further attempt by a retry, which allows one.
+    What that process attempted gets no further attempt from a retry, which allows one.
     """
     steps, bad = dict(plan.steps), set[int]()
     for row in plan.rows:

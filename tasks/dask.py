@@ -1,4 +1,4 @@
-"""Shares of a run's rows as tasks on the workers of a Dask scheduler, through Prefect's task runner."""
+"""Has the workers of a Dask scheduler make shares of a run's rows, as tasks of Prefect's task runner."""
 
 import asyncio
 from itertools import islice

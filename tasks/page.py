@@ -1,4 +1,4 @@
-"""What the Prefect server shows of runs: how far one is, how it ended, and what killed processes left open there."""
+"""Shows on the Prefect server how far a run is and how it ended, and closes what killed processes left open there."""
 
 import asyncio
 import contextlib

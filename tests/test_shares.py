@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import pickle
+import socket
 from collections import Counter
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from patternmill.ledger.brake import pause
 from patternmill.ledger.database import Database
 from patternmill.ledger.leases import Lease
 from patternmill.ledger.purchases import Purchases
+from patternmill.ledger.reports import status_lines, status_record
 from patternmill.pipeline import carry_out
 from patternmill.request import Request
 from patternmill.settings import Settings
@@ -178,6 +180,13 @@ async def test_what_a_dead_share_of_another_machine_held_is_free_after_the_next_
     other.change(
         lambda connection: connection.execute("UPDATE leases SET holder = 'there:1' WHERE driver LIKE '%#%'")
     )
+    database.change(
+        lambda connection: connection.execute(
+            "UPDATE leases SET holder = :gone WHERE driver NOT LIKE '%#%'",
+            gone=f"{socket.gethostname()}:4999999",
+        )
+    )
+    assert "under way" in "\n".join(status_lines(status_record(database, "production", None)))
     order = Lease(other, "production", "spring", order="one")
     await order.take(RUN, lambda connection: None)
     await order.give_back("Completed", "")

@@ -178,9 +178,8 @@ class Lease:
 
     async def tell_shares(self, outcome: str) -> None:
         """Have the shares of the run begin nothing more, as the run ends so."""
-        await self.database.write(
-            lambda connection: connection.execute(_HALT, run_id=self.driver, outcome=outcome)
-        )
+        halted = {"run_id": self.driver, "outcome": outcome}
+        await self.database.write(lambda connection: connection.execute(_HALT, **halted))
 
     async def give_back(self, outcome: str, message: str) -> None:
         """End the run on record, and give the lease back, in one transaction."""

@@ -97,7 +97,7 @@ _BAD = (State.FAILED, State.REJECTED, State.HELD)
 
 
 class Purchases:
-    """What one run buys, or a share of it. Every change is refused once the run has lost its lease."""
+    """Buys for one run, or for a share of it. Every change is refused once the run has lost its lease."""
 
     def __init__(self, lease: Lease, settings: Settings, now: Callable[[], float] = time.time) -> None:
         self._lease, self._settings, self._now = lease, settings, now

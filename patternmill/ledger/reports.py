@@ -9,6 +9,7 @@ from typing import Any
 from patternmill.errors import Refusal
 from patternmill.ledger.attempts import find_attempts
 from patternmill.ledger.database import Database, is_gone
+from patternmill.ledger.leases import run_of
 from patternmill.logs import set_up
 from patternmill.settings import Settings, read_settings
 from patternmill.states import Attempt
@@ -33,7 +34,7 @@ GROUP BY state, currency
 _OPEN_WORDS = {
     "intended": "in doubt or being sent", "accepted": "jobs not ended", "held": "held: `patternmill settle`",
 }  # fmt: skip
-_LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL AND driver NOT LIKE '%#%'"
+_LIVING = "SELECT key, driver, holder FROM leases WHERE driver IS NOT NULL"
 _SPENT = "SELECT spent, currency FROM environments WHERE name = :name AND day = :day"
 _NAMED = ":name IN (label, request_id, job_id, result_id, item_id)"
 _EVENTS = "SELECT state, code, at, run_id FROM events WHERE request_id = :request_id ORDER BY seq"
@@ -100,7 +101,7 @@ def status_lines(record: dict[str, Any]) -> Iterator[str]:
             yield f"spent today: {money(spent['spent'], spent['currency'])}"
     for rows in record["rows"]:
         yield f"catalog {rows['catalog']}: {rows['count']:,} {rows['status'].replace('_', ' ')}"
-    driving = {living["driver"] for living in record["running"]}
+    driving = {run_of(living["driver"]) for living in record["running"]}
     for run in record["runs"]:
         outcome = run["outcome"] or ("under way" if run["id"] in driving else "died; the next one goes on")
         yield f"{when(run['started_at'])}  {run['verb']:8} {run['catalog']:20} {outcome}  {run['id']}"

@@ -1,4 +1,4 @@
-"""What the page shows: a card for each pattern with the rows that share it; and the page in one file beside results."""
+"""Makes what the page shows: a card for each pattern with its rows, and the page as one file beside the results."""
 
 import base64
 import hashlib

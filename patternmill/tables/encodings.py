@@ -1,4 +1,4 @@
-"""Which encodings a text may be in that is neither UTF-8 nor UTF-16: a person says which one reads as words."""
+"""Proposes encodings of a text that is neither UTF-8 nor UTF-16: a person says which one reads as words."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
