@@ -17,8 +17,6 @@ from tests.test_cli import asked
 from tests.test_runs import catalog, double, made, run  # noqa: F401
 from tests.test_tables import checked
 
-# --- words
-
 
 @pytest.mark.parametrize(
     ("text", "offered", "kind", "meant"),
@@ -154,8 +152,6 @@ def test_a_note_is_said_once(tmp_path):
     assert len(found.notes) == len(set(found.notes))
 
 
-# --- encodings
-
 TEXTS = {
     "cp1252": ["blaue Reiher im Schilf, größer", "hérons bleus près de l'étang", "cigüeña en otoño, ñandú"],
     "cp1250": ["modrá volavka v rákosí, žluté květy", "żółta łąka i świerk", "kék gémek, őszi erdő"],
@@ -212,8 +208,6 @@ def test_encodings_that_differ_in_a_late_line_alone_are_both_shown():
     _, _, (doubt,) = decode(raw, "a.csv", None)
     assert "cp1250" in {one.meant for one in (doubt.proposals[0], *doubt.proposals[0].others)}
 
-
-# --- questions
 
 COLUMNS = ("Artikelnummer", "Motiv", "Kategorie", "Größe", "Hinweis")
 

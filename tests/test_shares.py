@@ -11,6 +11,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from flows.bulk_import import bulk_import
 from patternmill import halt
 from patternmill.errors import Halted, LeaseLost, LedgerFault, Overlap, Refusal
 from patternmill.fanout import Maker
@@ -308,4 +309,26 @@ def test_dask_workers_make_a_run_and_one_is_killed(tmp_path, monkeypatch, postgr
     database = Database(postgres)
     drivers = {found.driver for found in database.read("SELECT driver FROM attempts")}
     assert len({driver for driver in drivers if "#" in driver}) > 3
+    database.disconnect()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_flow_has_its_shares_made_by_dask_and_makes_them_itself_where_there_is_none(
+    server, double, monkeypatch, postgres, is_there
+):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr("tasks.dask.MOST_TASK_RUNS", 10)
+    monkeypatch.setenv("PATTERNMILL_LEDGER_URL", postgres)
+    monkeypatch.setenv("PATTERNMILL_CONFIRM_ABOVE", "1000")
+    sheet(*map(row, range(ROWS)))
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+        monkeypatch.setenv("PATTERNMILL_DASK", cluster.scheduler_address if is_there else "tcp://127.0.0.1:9")
+        summary = asyncio.run(bulk_import(file="spring.csv"))
+    assert summary.counts == {"succeeded": ROWS} and test_runs.made(double) == (ROWS, ROWS)
+    database = Database(postgres)
+    found = database.read("SELECT COUNT(*) AS many FROM attempts WHERE driver LIKE '%#%'")
+    assert (found[0].many > ROWS) is is_there
     database.disconnect()

@@ -54,9 +54,6 @@ def test_a_file_that_a_program_left_beside_the_sheet_names_the_sheet(tmp_path, n
     assert "UTF-8" not in str(refused.value)
 
 
-# --- questions
-
-
 @pytest.mark.parametrize(
     ("change", "header"),
     [
@@ -72,9 +69,6 @@ def test_on_a_terminal_enter_is_no_for_what_is_doubtful(double, change, header):
     assert code in (2, 3), said
     assert not Path("spring.mapping.toml").exists()
     assert made(double) == (0, 0)
-
-
-# --- results that come back
 
 
 def corrected(end, old, new):
